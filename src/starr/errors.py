@@ -1,0 +1,48 @@
+"""Every error a user can meet: one line with the rule, the value and what to do.
+
+The command line prints ``str(error)`` and exits with ``exit_code``; the server answers ``status`` with the same text.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class StarrError(Exception):
+    """Base of all errors that are shown to users without a traceback."""
+
+    exit_code = 1
+    status = 500
+
+    def __init__(self, message: str, *, hint: str = "", param: str | None = None) -> None:
+        super().__init__(f"{message} {hint}".strip())
+        self.message, self.hint, self.param = message, hint, param
+
+
+class InputError(StarrError):
+    """A value that breaks a rule: wrong option, prompt, template or file given by the user."""
+
+    exit_code = 2
+    status = 400
+
+
+class LengthError(InputError):
+    """A prompt or canvas larger than the model's context."""
+
+    status = 413
+
+
+class LoadError(InputError):
+    """A model, tokenizer, trace or data file that cannot be read as what it should be."""
+
+
+class WorkError(StarrError):
+    """The work itself failed: disk full, a child process died."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint naming the nearest known word, or all of them when none is near."""
+    names = sorted(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(names)}."
