@@ -1,0 +1,23 @@
+"""Every strategy, by name. Importing this package registers all of them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from starr.strategy.base import Strategy
+from starr.strategy.members import STRATEGIES
+from starr.strategy.registry import Entry
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+
+def strategy(text: str | Strategy) -> Strategy:
+    """A strategy from its text form, e.g. ``starr:temporal_window=5,responsive=false``."""
+    return STRATEGIES.parse(text)
+
+
+def strategies() -> list[Entry[Strategy]]:
+    """What strategies there are, by name, with paper, options and defaults."""
+    return [STRATEGIES.entries[name] for name in sorted(STRATEGIES.entries)]

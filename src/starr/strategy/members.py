@@ -1,0 +1,18 @@
+"""The registry of strategies and the decorator that fills it."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from starr.strategy.base import Strategy
+from starr.strategy.registry import Registry
+
+STRATEGIES: Registry[Strategy] = Registry("strategy")
+
+S = TypeVar("S", bound=type[Strategy])
+
+
+def register(cls: S) -> S:
+    """Class decorator: make a strategy known under its ``name``. Goes above ``@dataclass(frozen=True, kw_only=True)``."""
+    STRATEGIES.add(cls)
+    return cls
