@@ -1,0 +1,46 @@
+# make demo    decode with the bundled model        make test    the whole test suite
+# make setup   only create .venv/bin/starr          make check   ruff and mypy --strict
+
+PYTHON  ?= $(shell command -v python3.11 || command -v python3)
+VENV    := .venv
+BIN     := $(VENV)/bin
+# torch is named outright: a range would fetch the newest build with gigabytes of CUDA libraries.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check browser model
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+setup: $(VENV)/.installed
+
+demo: setup
+	@$(BIN)/starr demo
+
+test: $(VENV)/.tested browser
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.tested
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+$(BIN)/python:
+	@echo "creating $(VENV) with $(PYTHON)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
+	@echo "installing starr into $(VENV)"
+	@$(INSTALL) -e .
+	@touch $@
+
+$(VENV)/.tested: $(VENV)/.installed
+	@echo "installing the test extras into $(VENV)"
+	@$(INSTALL) -e ".[test]"
+	@touch $@
+
+# Browser tests need Debian's chromium. Without it, and without the right to install it, they are skipped.
+browser:
+	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } \
+	  || echo "no chromium: the browser tests will be skipped"
