@@ -11,7 +11,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 .PHONY: help setup demo test check browser model
 
 help:
-	@sed -n 's/^# //p' Makefile
+	@sed -n '1,2s/^# //p' Makefile
 
 setup: $(VENV)/.installed
 
@@ -29,7 +29,7 @@ $(BIN)/python:
 	@echo "creating $(VENV) with $(PYTHON)"
 	@$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "installing starr into $(VENV)"
 	@$(INSTALL) -e .
 	@touch $@
