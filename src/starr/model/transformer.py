@@ -2,9 +2,9 @@
 
 Letters: B rows, Q queried positions, S buffer slots, D width, H heads, V vocabulary.
 
-A forward recomputes only the *queried* positions. Their K/V go into the buffer's slots and every query attends over the
-slots that ``attend`` allows, so a cache is nothing but a choice of what to query (see ``starr.query``). Without a buffer
-the queries are the keys: the plain forward, used for training and for ``cache="none"``.
+A forward recomputes only the *queried* positions. Their K/V go into the buffer's slots and every query attends over
+the slots that ``attend`` allows, so a cache is nothing but a choice of what to query (see ``starr.query``). Without a
+buffer the queries are the keys: the plain forward, used for training and for ``cache="none"``.
 """
 
 from __future__ import annotations

@@ -1,0 +1,93 @@
+"""Chat templates: the two built-in ones, and rendering in a sandbox that keeps what users write literal.
+
+A message that contains the text of a special token must not become that token: literal mask text in a prompt is text.
+So every place in a message where a special token's text begins gets a guard character before rendering, the rendered
+text is split on the unguarded special tokens (those the template wrote), and the guards are taken out again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+from jinja2 import Template, TemplateError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from starr.errors import InputError, LoadError
+
+LLADA_TEMPLATE = """\
+<|startoftext|>
+{%- for message in messages -%}
+{{ '<|start_header_id|>' + message.role + '<|end_header_id|>\\n\\n' + message.content.strip() + '<|eot_id|>' }}
+{%- endfor -%}
+{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' if add_generation_prompt }}"""
+
+DREAM_TEMPLATE = """\
+{%- if messages[0].role != 'system' -%}
+{{ '<|im_start|>system\\nYou are a helpful assistant.<|im_end|>\\n' }}
+{%- endif -%}
+{%- for message in messages -%}
+{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
+{%- endfor -%}
+{{ '<|im_start|>assistant\\n' if add_generation_prompt }}"""
+
+GUARDS = range(0xFDD0, 0xFDF0)  # Unicode noncharacters: no text should hold them, and we take one that none does
+
+
+def compile_template(source: str) -> Template:
+    """A template compiled in an immutable sandbox, with the helpers that released templates call."""
+    sandbox = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"], autoescape=False
+    )
+    sandbox.globals["raise_exception"] = raise_exception
+    sandbox.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        return sandbox.from_string(source)
+    except TemplateError as error:
+        raise LoadError(f"The model's chat template cannot be read: {error}.") from None
+
+
+def raise_exception(message: str) -> NoReturn:
+    """What templates call to refuse messages they cannot render."""
+    raise TemplateError(message)
+
+
+def check_messages(messages: Sequence[Mapping[str, str]]) -> None:
+    """Messages are one or more objects whose ``role`` and ``content`` are text."""
+    if not messages:
+        raise InputError("A chat needs at least one message.", param="messages")
+    for index, message in enumerate(messages):
+        for key in ("role", "content"):
+            if not isinstance(message, Mapping) or not isinstance(message.get(key), str):
+                raise InputError(f"Message {index} must have a text {key!r}.", param="messages")
+
+
+def render(
+    template: Template, messages: Sequence[Mapping[str, str]], special: Iterable[str], variables: Mapping[str, Any]
+) -> list[tuple[str, bool]]:
+    """The rendered chat in pieces ``(text, is_special)``; only the template's own special tokens are special."""
+    check_messages(messages)
+    choices = "|".join(map(re.escape, sorted(special, key=len, reverse=True)))  # the longest wins, as in tokenizers
+    guard = free_character(messages)
+    guarded = [
+        {key: re.sub(f"(?={choices})", guard, value) if choices else value for key, value in message.items()}
+        for message in messages
+    ]
+    try:
+        text = template.render(messages=guarded, add_generation_prompt=True, **variables)
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        raise InputError(f"The chat template refuses these messages: {error}.", param="messages") from None
+    pieces = re.split(f"(?<!{guard})({choices})", text) if choices else [text]
+    cleaned = ((piece.replace(guard, ""), index % 2 == 1) for index, piece in enumerate(pieces))
+    return [(piece, is_special) for piece, is_special in cleaned if piece]
+
+
+def free_character(messages: Sequence[Mapping[str, str]]) -> str:
+    """A noncharacter that occurs in no message."""
+    used = set().union(*(value for message in messages for value in message.values()))
+    for code in GUARDS:
+        if chr(code) not in used:
+            return chr(code)
+    raise InputError("The messages use every Unicode noncharacter from U+FDD0 to U+FDEF.", param="messages")

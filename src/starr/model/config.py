@@ -1,0 +1,77 @@
+"""Reading config.json: every value is checked when it is read, and a wrong one is named in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from starr.errors import LoadError
+from starr.model.transformer import Shape
+
+Config = Mapping[str, Any]
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in ``path``; LoadError if it is absent, unreadable or not an object."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise LoadError(f"{path.parent} has no {path.name}.", hint="A model folder needs it.") from None
+    except (OSError, ValueError) as error:
+        raise LoadError(f"{path} cannot be read as JSON: {error}.", hint="Copy or download it again.") from None
+    if not isinstance(data, dict):
+        raise LoadError(f"{path} must hold a JSON object, not {type(data).__name__}.")
+    return data
+
+
+def whole(config: Config, key: str, default: int | None = None) -> int:
+    """A whole number >= 1 under ``key``; null counts as absent, and absent takes ``default`` if there is one."""
+    value = config.get(key)
+    value = default if value is None else value
+    if type(value) is not int or value < 1:
+        raise LoadError(f"config.json: {key} must be a whole number of at least 1, not {value!r}.")
+    return value
+
+
+def real(config: Config, key: str) -> float:
+    """A number > 0 under ``key``."""
+    value = config.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise LoadError(f"config.json: {key} must be a number above 0, not {value!r}.")
+    return float(value)
+
+
+def require(config: Config, rules: Mapping[str, object]) -> None:
+    """Refuse variants the transformer does not compute: a key may be absent, null or exactly the given value."""
+    for key, only in rules.items():
+        value = config.get(key)
+        if value is not None and value != only:
+            raise LoadError(f"config.json: {key}={value!r} is not supported, only {only!r} is.")
+
+
+def token(config: Config, key: str, fallback: int | None, shape: Shape) -> int:
+    """The token id under ``key`` (the first, where a list is given), else ``fallback``; always below vocab_size."""
+    value = config.get(key)
+    if isinstance(value, list) and value:
+        value = value[0]
+    value = fallback if value is None else value
+    if type(value) is not int or not 0 <= value < shape.vocab_size:
+        raise LoadError(f"config.json: {key} must be a token id below {shape.vocab_size}, not {value!r}.")
+    return value
+
+
+def checked(shape: Shape) -> Shape:
+    """``shape`` itself, if its heads divide its width evenly."""
+    if shape.width % shape.heads or shape.head_width % 2 or shape.heads % shape.kv_heads:
+        raise LoadError(
+            f"config.json: {shape.heads} heads and {shape.kv_heads} K/V heads do not fit a width of {shape.width}.",
+            hint="Heads must divide the width into even parts, and K/V heads must divide heads.",
+        )
+    return shape
+
+
+def unique(*ids: int | None) -> tuple[int, ...]:
+    """The ids given, in order, without None and repetitions."""
+    return tuple(dict.fromkeys(i for i in ids if i is not None))

@@ -1,0 +1,69 @@
+"""Where a model's files are: the bundled folder, a folder of the user's, or a repository on the hub."""
+
+from __future__ import annotations
+
+import errno
+import re
+from pathlib import Path
+
+from starr.errors import LoadError, WorkError
+
+BUNDLED = "bundled"
+BUNDLED_FOLDER = Path(__file__).parent / BUNDLED
+WANTED = [
+    "config.json",
+    "*.safetensors",
+    "*.safetensors.index.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+    "merges.txt",
+    "added_tokens.json",
+    "chat_template.jinja",
+]
+OFFLINE = (
+    "Offline ways: give a folder with the model's files, or set HF_HOME to a cache that holds it "
+    "(with HF_HUB_OFFLINE=1 to skip the network), or use the bundled model."
+)
+
+
+def locate(source: str | Path | None) -> tuple[Path, str]:
+    """The folder with the files of ``source`` and the model's name: None or "bundled", a folder, or a hub id."""
+    if source is None or str(source) == BUNDLED:
+        if not (BUNDLED_FOLDER / "config.json").exists():
+            raise LoadError(
+                f"The bundled model is not in {BUNDLED_FOLDER}.", hint="Install the package again, or name a folder."
+            )
+        return BUNDLED_FOLDER, BUNDLED
+    folder = Path(source).expanduser()
+    if folder.is_dir():
+        return folder, folder.resolve().name
+    if folder.exists():
+        raise LoadError(f"{source} is a file.", hint="Give the folder that holds the model's files.", param="model")
+    if isinstance(source, Path) or not re.fullmatch(r"\w[\w.-]*/[\w.-]+", source):
+        raise LoadError(
+            f"There is no folder {source}, and it is not a hub id.", hint="A hub id is owner/name.", param="model"
+        )
+    return download(source), source
+
+
+def download(repository: str) -> Path:
+    """Fetch a repository's config, tokenizer and safetensors (nothing that runs) into the hub's cache."""
+    from huggingface_hub import errors, snapshot_download
+
+    try:
+        return Path(snapshot_download(repository, allow_patterns=WANTED, ignore_patterns=["*/*"]))
+    except errors.GatedRepoError:
+        raise LoadError(
+            f"{repository} is gated.", hint="Accept its terms on the hub, then log in: `hf auth login`.", param="model"
+        ) from None
+    except errors.RepositoryNotFoundError:
+        raise LoadError(
+            f"The hub has no model {repository!r}, or it is private.", hint="Check the spelling.", param="model"
+        ) from None
+    except Exception as error:  # the hub client's releases use different network libraries, each with its own errors
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            raise WorkError("The disk is full.", hint="Free space, or set HF_HOME to another disk.") from None
+        raise LoadError(
+            f"The hub could not be reached for {repository} ({type(error).__name__}).", hint=OFFLINE, param="model"
+        ) from None

@@ -1,0 +1,116 @@
+"""LLaDA-8B-Base, LLaDA-8B-Instruct and LLaDA-1.5: OLMo-style config keys and ``model.transformer`` names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starr.model.config import Config, checked, real, require, token, unique, whole
+from starr.model.spec import ModelSpec
+from starr.model.transformer import Shape
+
+ARCHITECTURE = "LLaDAModelLM"
+
+# What the one transformer computes; LLaDA's remote code has switches for other variants, no checkpoint uses them.
+FIXED: dict[str, object] = {
+    "activation_type": "silu",
+    "alibi": False,
+    "attention_layer_norm": False,
+    "bias_for_layer_norm": False,
+    "block_group_size": 1,
+    "block_type": "llama",
+    "include_bias": False,
+    "input_emb_norm": False,
+    "layer_norm_type": "rms",
+    "rope": True,
+    "rope_full_precision": True,
+    "scale_logits": False,
+}
+
+# LLaDA calls the gate ``ff_proj`` and the down projection ``ff_out``; the head is a second, top-level ``ff_out``.
+LAYER_NAMES = {
+    "input_norm": "attn_norm",
+    "attention.q_proj": "q_proj",
+    "attention.k_proj": "k_proj",
+    "attention.v_proj": "v_proj",
+    "attention.o_proj": "attn_out",
+    "mlp_norm": "ff_norm",
+    "mlp.gate_proj": "ff_proj",
+    "mlp.up_proj": "up_proj",
+    "mlp.down_proj": "ff_out",
+}
+
+
+def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpec:
+    """config.json to a specification; ``added`` maps the tokenizer's added tokens to their ids."""
+    require(config, FIXED)
+    heads = whole(config, "n_heads")
+    width = whole(config, "d_model")
+    max_length = whole(config, "max_sequence_length")
+    shape = Shape(
+        vocab_size=whole(config, "embedding_size", whole(config, "vocab_size")),
+        width=width,
+        layers=whole(config, "n_layers"),
+        heads=heads,
+        kv_heads=whole(config, "n_kv_heads", 1 if config.get("multi_query_attention") else heads),
+        mlp_width=whole(config, "mlp_hidden_size", width * whole(config, "mlp_ratio", 4)),
+        rope_theta=real(config, "rope_theta"),
+        norm_eps=real(config, "rms_norm_eps"),
+        qkv_bias=bool(config.get("include_qkv_bias")),
+        tied=bool(config.get("weight_tying")),
+        max_length=max_length,
+    )
+    checked(shape)
+    eos = token(config, "eos_token_id", added.get("<|endoftext|>"), shape)
+    pad = token(config, "pad_token_id", eos, shape)
+    return ModelSpec(
+        name=name,
+        family="llada",
+        shape=shape,
+        mask_id=token(config, "mask_token_id", added.get("<|mdm_mask|>"), shape),
+        eos_ids=unique(eos, added.get("<|eot_id|>"), pad),
+        bos_id=added.get("<|startoftext|>"),
+        pad_id=pad,
+        shift=False,
+        max_length=max_length,
+    )
+
+
+def write_config(spec: ModelSpec) -> dict[str, Any]:
+    """The inverse of ``read_config``: a config.json that LLaDA's own code reads too."""
+    shape = spec.shape
+    return {
+        "architectures": [ARCHITECTURE],
+        "model_type": "llada",
+        **FIXED,
+        "d_model": shape.width,
+        "embedding_size": shape.vocab_size,
+        "vocab_size": shape.vocab_size,
+        "n_layers": shape.layers,
+        "n_heads": shape.heads,
+        "n_kv_heads": shape.kv_heads,
+        "mlp_hidden_size": shape.mlp_width,
+        "rope_theta": shape.rope_theta,
+        "rms_norm_eps": shape.norm_eps,
+        "include_qkv_bias": shape.qkv_bias,
+        "weight_tying": shape.tied,
+        "max_sequence_length": spec.max_length,
+        "mask_token_id": spec.mask_id,
+        "eos_token_id": spec.eos_ids[0],
+        "pad_token_id": spec.pad_id,
+        "use_cache": False,
+    }
+
+
+def export_names(shape: Shape) -> dict[str, str]:
+    """Parameter name of ``Transformer`` to tensor name in the checkpoint, for every parameter (a bijection)."""
+    root = "model.transformer"
+    names = {"embed.weight": f"{root}.wte.weight", "norm.weight": f"{root}.ln_f.weight"}
+    if not shape.tied:
+        names["lm_head.weight"] = f"{root}.ff_out.weight"
+    for i in range(shape.layers):
+        for ours, theirs in LAYER_NAMES.items():
+            names[f"layers.{i}.{ours}.weight"] = f"{root}.blocks.{i}.{theirs}.weight"
+        for part in ("q_proj", "k_proj", "v_proj") if shape.qkv_bias else ():
+            names[f"layers.{i}.attention.{part}.bias"] = f"{root}.blocks.{i}.{part}.bias"
+    return names

@@ -1,0 +1,133 @@
+"""Text to tokens and back. What users write is always text: special tokens come only from chat templates and ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from jinja2 import Template
+
+from starr.errors import InputError, LoadError
+from starr.model.bpe import byte_letters, read_merges, rebuild
+from starr.model.chat import compile_template, render
+from starr.model.config import read_json
+
+BYTES = byte_letters()
+
+
+class Tokenizer:
+    """A ``tokenizers`` tokenizer that never reads special tokens out of user text, and its chat template, if any."""
+
+    def __init__(
+        self, raw: tokenizers.Tokenizer, template: str | None = None, variables: Mapping[str, str] | None = None
+    ) -> None:
+        added = raw.get_added_tokens_decoder()
+        self.added: dict[str, int] = {token.content: index for index, token in added.items()}
+        self.special_ids = frozenset(index for index, token in added.items() if token.special)
+        self._raw = tokenizers.Tokenizer.from_str(raw.to_str())  # our own copy: the next lines change how it encodes
+        self._raw.add_special_tokens(list(self.added))
+        self._raw.encode_special_tokens = True  # in the library's words: encode the text of special tokens as text
+        self._template: Template | None = compile_template(template) if template else None
+        self._variables = dict(variables or {})
+
+    @property
+    def has_chat(self) -> bool:
+        return self._template is not None
+
+    @cached_property
+    def size(self) -> int:
+        """One more than the largest token id."""
+        return max(self._raw.get_vocab(with_added_tokens=True).values(), default=-1) + 1
+
+    def encode(self, text: str) -> list[int]:
+        """Tokens of ``text`` with nothing added; the text of a special token is encoded like any other text."""
+        try:
+            ids: list[int] = self._raw.encode(text, add_special_tokens=False).ids
+        except TypeError:  # a lone surrogate cannot be UTF-8
+            raise InputError("The text is not valid Unicode.", hint="Remove lone surrogates.", param="prompt") from None
+        return ids
+
+    def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
+        """Text of ``ids``; special tokens are left out unless ``skip_special`` is False."""
+        kept = [i for i in ids if not (skip_special and i in self.special_ids)]
+        text: str = self._raw.decode(kept, skip_special_tokens=False)
+        return text
+
+    def piece(self, token: int) -> str:
+        """One token as a human may read it; part of a character shows as U+FFFD, an unused id as nothing."""
+        return self.decode([token], skip_special=False)
+
+    def bytes_of(self, token: int) -> bytes:
+        """The exact bytes one token stands for, also where they are only part of a character."""
+        letters: str = self._raw.id_to_token(token) or ""
+        if letters in self.added or not set(letters) <= BYTES.keys():
+            return letters.encode()
+        return bytes(BYTES[letter] for letter in letters)
+
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        """Tokens of a chat (``role`` and ``content`` per message), ready for the assistant's answer."""
+        if self._template is None:
+            raise InputError("This model has no chat template.", hint="Give it a plain prompt.", param="messages")
+        ids: list[int] = []
+        for text, special in render(self._template, messages, self.added, self._variables):
+            ids += [self.added[text]] if special else self.encode(text)
+        return ids
+
+
+def read_tokenizer(folder: Path, template: str, template_tokens: Sequence[str]) -> Tokenizer:
+    """The tokenizer in ``folder``, with its own chat template or else ``template``, if it has the tokens for that."""
+    config_file = folder / "tokenizer_config.json"
+    config = read_json(config_file) if config_file.exists() else {}
+    raw = read_raw(folder, config)
+    source = shipped_template(folder, config)
+    if source is None:
+        names = {token.content for token in raw.get_added_tokens_decoder().values()}
+        source = template if names.issuperset(template_tokens) else None
+    return Tokenizer(raw, source, token_variables(config))
+
+
+def read_raw(folder: Path, config: Mapping[str, Any]) -> tokenizers.Tokenizer:
+    """tokenizer.json where there is one, else byte-level BPE rebuilt from vocab.json and merges.txt (Dream)."""
+    single, vocab, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
+    if not single.exists() and not (vocab.exists() and merges.exists()):
+        raise LoadError(f"{folder} has no tokenizer.", hint="It needs tokenizer.json, or vocab.json and merges.txt.")
+    try:
+        if single.exists():
+            return tokenizers.Tokenizer.from_file(str(single))
+        return rebuild(read_json(vocab), read_merges(merges), added_tokens(folder, config))
+    except LoadError:
+        raise
+    except Exception as error:  # the library raises bare Exception for every unreadable file
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        hint = "Copy or download it again."
+        raise LoadError(f"The tokenizer in {folder} cannot be read: {why}.", hint=hint) from None
+
+
+def added_tokens(folder: Path, config: Mapping[str, Any]) -> dict[str, int]:
+    """Added tokens of a repository without tokenizer.json: from tokenizer_config.json and added_tokens.json."""
+    decoder = config.get("added_tokens_decoder") or {}
+    found = {entry["content"]: int(index) for index, entry in decoder.items()}
+    extra = folder / "added_tokens.json"
+    return found | ({name: int(index) for name, index in read_json(extra).items()} if extra.exists() else {})
+
+
+def shipped_template(folder: Path, config: Mapping[str, Any]) -> str | None:
+    """The repository's own chat template: a file of its own, or a text or a list of named ones in the config."""
+    file = folder / "chat_template.jinja"
+    if file.exists():
+        return file.read_text(encoding="utf-8")
+    found = config.get("chat_template")
+    if isinstance(found, list):
+        named = {entry.get("name"): entry.get("template") for entry in found if isinstance(entry, dict)}
+        found = named.get("default")
+    return found if isinstance(found, str) else None
+
+
+def token_variables(config: Mapping[str, Any]) -> dict[str, str]:
+    """``bos_token`` and its like, which templates name: a text, or an object with ``content``."""
+    found = {key: config.get(key) for key in ("bos_token", "eos_token", "pad_token", "mask_token")}
+    texts = {key: value.get("content") if isinstance(value, dict) else value for key, value in found.items()}
+    return {key: value if isinstance(value, str) else "" for key, value in texts.items()}
