@@ -14,6 +14,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from starr.strategy.registry import check
+
 Carry = Mapping[str, Tensor]
 """A strategy's memory. Tensors of shape (B,) belong to the row, (B, W, ...) to the window's positions."""
 
@@ -81,8 +83,9 @@ class Decision:
 
 
 class Strategy:
-    """A frozen dataclass of options and one pure method. Subclasses add ``@register @dataclass(frozen=True, kw_only=True)``.
+    """A frozen dataclass of options and one pure method.
 
+    Subclasses add ``@register`` above ``@dataclass(frozen=True, kw_only=True)``; their options are checked when made.
     ``signals`` names the optional StepView fields to compute; ``revokes`` says whether it may act on held tokens (then
     held positions are observed too, and text settles only when a window closes); ``keeps`` names the (B,) carry entries
     that outlive a window (all others begin anew); ``extra_steps`` are steps it may take after the last mask is gone;
@@ -96,6 +99,9 @@ class Strategy:
     keeps: ClassVar[frozenset[str]] = frozenset()
     extra_steps: ClassVar[int] = 0
     moves_end: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def begin(self, view: StepView) -> Carry:
         """The memory before the first step of a window."""
@@ -129,7 +135,7 @@ def best_of(score: Tensor, among: Tensor) -> Tensor:
 
 
 def rank_of(score: Tensor, among: Tensor) -> Tensor:
-    """Rank (B, W) int64 by descending score among the given positions, 0 first, ties to the lower position; others W."""
+    """Rank (B, W) int64 by descending score among the given positions, ties to the lower position; W elsewhere."""
     order = score.masked_fill(~among, -torch.inf).argsort(dim=1, descending=True, stable=True)
     index = torch.arange(score.shape[1], device=score.device).expand_as(order)
     rank = torch.empty_like(order).scatter_(1, order, index)
@@ -137,5 +143,5 @@ def rank_of(score: Tensor, among: Tensor) -> Tensor:
 
 
 def top_of(score: Tensor, among: Tensor, count: Tensor) -> Tensor:
-    """The ``count`` (B,) highest scores of each row among the given positions, as (B, W) bool; ties to the lower position."""
+    """The ``count`` (B,) highest scores among the given positions, as (B, W) bool; ties to the lower position."""
     return among & (rank_of(score, among) < count[:, None])

@@ -13,6 +13,6 @@ S = TypeVar("S", bound=type[Strategy])
 
 
 def register(cls: S) -> S:
-    """Class decorator: make a strategy known under its ``name``. Goes above ``@dataclass(frozen=True, kw_only=True)``."""
+    """Make a strategy known under its ``name``; goes above ``@dataclass(frozen=True, kw_only=True)``."""
     STRATEGIES.add(cls)
     return cls

@@ -53,7 +53,7 @@ class Registry(Generic[T]):
         self.entries: dict[str, Entry[T]] = {}
 
     def add(self, cls: type[T]) -> type[T]:
-        """Register a frozen dataclass with class attributes ``name`` and ``paper`` (and ``presets``); a class decorator."""
+        """Register a frozen dataclass with class attributes ``name``, ``paper`` and perhaps ``presets``."""
         name: str = cls.name  # type: ignore[attr-defined]
         if name in self.entries:
             raise ValueError(f"two {self.kind} members are named {name!r}")
@@ -148,11 +148,20 @@ def check(member: Any) -> None:
             raise InputError(
                 f"{where} must be one of {', '.join(opt.choices)}, got {value!r}.", param=opt.name
             )
+        if not is_a(value, opt.type):
+            raise InputError(f"{where} must be {opt.type}, got {value!r}.", param=opt.name)
         if opt.type in ("int", "float"):
             low = -float("inf") if opt.low is None else opt.low
             high = float("inf") if opt.high is None else opt.high
-            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            if not low <= value <= high:
                 raise InputError(f"{where} must be within [{low:g}, {high:g}], got {value!r}.", param=opt.name)
+
+
+def is_a(value: Any, kind: str) -> bool:
+    """Whether a value is of an option's type; whole numbers are floats too, truth values are no numbers."""
+    if kind == "float":
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value).__name__ == kind
 
 
 def text_form(member: Any) -> str:
@@ -162,7 +171,7 @@ def text_form(member: Any) -> str:
         for o in options_of(type(member))
         if (v := getattr(member, o.name)) != o.default
     ]
-    return member.name + (":" + ",".join(parts) if parts else "")
+    return f"{member.name}:{','.join(parts)}" if parts else str(member.name)
 
 
 def read_preset(path: Path) -> str:

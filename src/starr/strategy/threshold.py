@@ -13,7 +13,7 @@ import torch
 
 from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits
 from starr.strategy.members import register
-from starr.strategy.registry import check, option
+from starr.strategy.registry import option
 
 
 @register
@@ -24,8 +24,6 @@ class Threshold(Strategy):
     name: ClassVar[str] = "threshold"
     paper: ClassVar[str] = "Fast-dLLM, arXiv:2505.22618"
     tau: float = option(0.9, "commit where confidence is at least this", low=0.0, high=2.0)
-
-    __post_init__ = check
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         chosen = view.masked & (view.confidence >= self.tau)
