@@ -1,0 +1,192 @@
+"""Each attack is a program; the sandbox must end it, report it, and leave this process and machine as they were."""
+
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from starr.evals import sandbox
+from starr.evals.sandbox import ask, isolation, run_code
+
+MODES = ["namespaces", "limits"]
+
+
+@pytest.fixture(params=MODES)
+def verdict(request):
+    """Run a program in one mode and give its verdict."""
+    if request.param == "namespaces" and isolation() != "namespaces":
+        pytest.skip("this kernel or user cannot make namespaces")
+    return lambda program, timeout=3.0: ask(program, request.param, timeout, 2**29)
+
+
+def test_a_program_that_ends_passes(verdict):
+    assert verdict("import math, hashlib, collections\nassert math.gcd(4, 6) == 2") == "passed"
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("assert 1 == 2, 'no'", "AssertionError: no"),
+        ("def f(:", "SyntaxError"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("import sys; sys.exit()", "SystemExit"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("import os; os._exit(0)", "left early with status 0"),
+        ("x = 'a' * 2**31", "MemoryError"),
+        ("x = []\nwhile True: x.append(bytearray(2**20))", "MemoryError"),
+        ("import ctypes; ctypes.string_at(0)", ("killed by signal 11", "refused")),
+        ("import torch", "ModuleNotFoundError"),
+        ("input()", "EOFError"),
+    ],
+)
+def test_failures_are_named(verdict, program, words):
+    found = verdict(program)
+    assert any(word in found for word in ([words] if isinstance(words, str) else words))
+
+
+def test_endless_loop_ends_at_the_wall_clock(verdict):
+    start = time.perf_counter()
+    assert verdict("while True: pass", 1.0) == "timed out"
+    assert time.perf_counter() - start < 5
+
+
+def test_sleeping_and_ignoring_signals_ends_too(verdict):
+    program = "import signal, time\nfor s in (2, 15): signal.signal(s, signal.SIG_IGN)\ntime.sleep(60)"
+    assert verdict(program, 1.0) == "timed out"
+
+
+def test_fork_bomb_is_contained(verdict):
+    bomb = "import os\nwhile True:\n    try: os.fork()\n    except BlockingIOError: pass"
+    start = time.perf_counter()
+    assert verdict(bomb, 1.0) != "passed"
+    assert time.perf_counter() - start < 8
+    assert verdict("x = 1") == "passed", "the next program must find a healthy machine"
+
+
+def test_children_do_not_outlive_the_program(tmp_path):
+    if isolation() != "namespaces":
+        pytest.skip("new processes are refused here")
+    token = f"leftover{os.getpid()}"
+    program = (
+        "import os, time, ctypes\nif os.fork() == 0:\n    os.setsid()\n"
+        f"    ctypes.CDLL(None).prctl(15, b'{token[:15]}', 0, 0, 0)\n    time.sleep(30)"
+    )
+    assert run_code(program).passed
+    names = [p.read_text().strip() for p in Path("/proc").glob("[0-9]*/comm") if readable(p)]
+    assert token[:15] not in names
+
+
+def readable(path):
+    try:
+        return bool(path.read_text())
+    except OSError:
+        return False
+
+
+def test_threads_do_not_keep_it_alive():
+    program = "import threading, time\nthreading.Thread(target=time.sleep, args=(30,)).start()"
+    start = time.perf_counter()
+    run_code(program, timeout=10.0)
+    assert time.perf_counter() - start < 5
+
+
+def test_killing_everything_it_sees_hurts_nobody(verdict):
+    found = verdict("import os, signal\nos.kill(-1, signal.SIGKILL)\nos.kill(os.getppid(), signal.SIGKILL)")
+    assert found != "the sandbox could not be set up"
+    assert verdict("x = 1") == "passed"
+
+
+def test_killed_child_of_the_program_is_its_own_matter():
+    if isolation() != "namespaces":
+        pytest.skip("new processes are refused here")
+    program = (
+        "import os, signal, time\npid = os.fork()\nif pid == 0: time.sleep(60)\n"
+        "os.kill(pid, signal.SIGKILL)\nassert os.waitpid(pid, 0)[1] == signal.SIGKILL"
+    )
+    assert run_code(program).passed
+
+
+def test_gigabytes_of_output_vanish(verdict):
+    assert verdict("import sys\nfor _ in range(64): sys.stdout.write('x' * 2**24)", 10.0) == "passed"
+
+
+def test_a_flood_on_every_handle_is_cut(verdict):
+    program = "import os\nfor fd in range(3, 64):\n    try: os.write(fd, b'no ' * 2**22)\n    except OSError: pass"
+    found = verdict(program, 5.0)
+    assert found != "passed"
+    assert len(found) < 1000
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", __file__, "/proc/1/environ", "../../../../etc/passwd"])
+def test_reading_outside_fails(verdict, path):
+    assert "Error" in verdict(f"open({path!r}).read()")
+
+
+def test_writing_outside_fails(verdict, tmp_path):
+    tmp_path.chmod(0o777)
+    target = tmp_path / "made"
+    assert "Error" in verdict(f"open({str(target)!r}, 'w').write('x')")
+    assert not target.exists()
+    assert "Error" in verdict(f"import os; os.mkdir({str(target)!r})")
+    assert not target.exists()
+
+
+def test_library_is_read_only(verdict):
+    program = "import os\nopen(os.path.dirname(os.__file__) + '/starr_made_this.py', 'w')"
+    assert "Error" in verdict(program)
+
+
+def test_its_own_folder_is_empty_writable_and_gone_afterwards(verdict):
+    program = "import os\nassert os.listdir('.') == []\nopen('a', 'w').write('b')\nassert open('a').read() == 'b'"
+    assert verdict(program) == "passed"
+    assert verdict(program) == "passed"
+
+
+def test_large_files_are_refused(verdict):
+    assert verdict("f = open('big', 'wb')\nfor _ in range(64): f.write(b'x' * 2**20)\nf.flush()") != "passed"
+
+
+def test_environment_is_not_inherited(verdict, monkeypatch):
+    monkeypatch.setenv("STARR_SECRET", "abc")
+    assert verdict("import os\nassert 'STARR_SECRET' not in os.environ and 'HOME' not in os.environ") == "passed"
+
+
+def test_file_handles_are_not_inherited(verdict, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("abc")
+    with secret.open() as file:
+        os.set_inheritable(file.fileno(), True)
+        loop = "n = 0\nfor fd in range(3, 64):\n    try: os.fstat(fd); n += 1\n    except OSError: pass"
+        program = f"import os\n{loop}\nassert n == 1"
+        assert verdict(program) == "passed", "only the verdict's pipe may be open"
+
+
+def test_network_is_off(verdict):
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        program = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), timeout=1)"
+        assert "Error" in verdict(program)
+
+
+def test_output_does_not_reach_ours(capfd):
+    run_code("print('loud'); import sys; print('louder', file=sys.stderr)")
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_outcome_has_time_and_reason():
+    outcome = run_code("import time; time.sleep(0.2)")
+    assert outcome.passed
+    assert outcome.reason == "passed"
+    assert 0.2 <= outcome.seconds < 10
+
+
+def test_isolation_falls_back_where_namespaces_fail(monkeypatch):
+    sandbox.isolation.cache_clear()
+    monkeypatch.setattr(sandbox, "ask", lambda *_: "the sandbox could not be set up")
+    assert sandbox.isolation() == "limits"
+    sandbox.isolation.cache_clear()
