@@ -126,6 +126,11 @@ def actions(commit: Tensor, revoke: Tensor | None = None, revise: Tensor | None 
     return action.to(torch.int8)
 
 
+def on_grid(value: Tensor) -> Tensor:
+    """Rounded to 2^-16, as confidence is: float noise of different batch shapes cannot break ties."""
+    return (value * 65536.0).round() / 65536.0
+
+
 def best_of(score: Tensor, among: Tensor) -> Tensor:
     """One-hot (B, W) bool of the highest score among the given positions; ties to the lower position; empty if none."""
     ranked = score.masked_fill(~among, -torch.inf)
