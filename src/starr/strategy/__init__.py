@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import sys
+from types import ModuleType
 
 from starr.strategy.base import Strategy
 from starr.strategy.members import STRATEGIES
@@ -21,3 +23,13 @@ def strategy(text: str | Strategy) -> Strategy:
 def strategies() -> list[Entry[Strategy]]:
     """What strategies there are, by name, with paper, options and defaults."""
     return [STRATEGIES.entries[name] for name in sorted(STRATEGIES.entries)]
+
+
+class _Callable(ModuleType):
+    """The package and the public function share the name ``starr.strategy``: let both work."""
+
+    def __call__(self, text: str | Strategy) -> Strategy:
+        return strategy(text)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -1,0 +1,103 @@
+"""One row to decode: its canvas layout and every option, checked once, here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from starr.errors import InputError, LengthError
+from starr.query import Cache
+from starr.strategy.base import Strategy
+
+if TYPE_CHECKING:
+    from starr.model.load import Model
+
+EOS_MODES = ("normal", "never", "last")
+ENFORCE_MODES = ("safe", "literal")
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How a proposal is drawn from the model's distribution."""
+
+    temperature: float = 0.0
+    top_p: float = 1.0
+    top_k: int = 0  # 0 is no limit
+    guidance: float = 0.0  # classifier-free, LLaDA's cfg_scale
+    eos: str = "normal"  # "never": end-of-text is not proposed; "last": it is committed last
+
+    def __post_init__(self) -> None:
+        rule("temperature", self.temperature, 0.0, 100.0)
+        rule("top_p", self.top_p, 0.0, 1.0, open_low=True)
+        rule("top_k", self.top_k, 0, 10**9)
+        rule("guidance", self.guidance, 0.0, 100.0)
+        one_of("eos", self.eos, EOS_MODES)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A row: ``tokens`` from the first prompt token to the last canvas position, masks where ``masked`` says."""
+
+    tokens: list[int]
+    masked: list[bool]
+    start: int  # the first canvas position: what comes before is prompt
+    strategy: Strategy
+    cache: Cache
+    sampling: Sampling = field(default_factory=Sampling)
+    block_length: int | None = None
+    seed: int = 0
+    max_forwards: int | None = None
+    enforce: str = "safe"
+    trace: bool = False
+    stream: bool = False
+    ends: bool = True  # an end-of-text with everything before it held ends the row
+    prompt: str = ""
+
+    @property
+    def length(self) -> int:
+        """Canvas positions."""
+        return len(self.tokens) - self.start
+
+    @property
+    def forward_limit(self) -> int:
+        """The last forward commits whatever is left. Without ``max_forwards`` it is one that safe runs never need."""
+        return self.max_forwards or sum(self.masked) + self.strategy.extra_steps * self.windows
+
+    @property
+    def windows(self) -> int:
+        return 1 if self.block_length is None else -(-self.length // self.block_length)
+
+
+def check_request(request: Request, model: Model) -> None:
+    """Raise unless the model can decode the row."""
+    total, limit = len(request.tokens), model.spec.max_length
+    if request.start < 1:
+        raise InputError("The prompt must not be empty.", hint="Give at least one token of text.", param="prompt")
+    if request.length < 1:
+        raise InputError(f"max_tokens must be at least 1, got {request.length}.", param="max_tokens")
+    if total > limit:
+        raise LengthError(
+            f"Prompt and canvas need {request.start} + {request.length} = {total} positions, the model has {limit}.",
+            hint="Shorten the prompt or lower max_tokens.",
+            param="max_tokens",
+        )
+    if request.block_length is not None:
+        rule("block_length", request.block_length, 1, 10**9)
+    if request.max_forwards is not None:
+        rule("max_forwards", request.max_forwards, 1, 10**9)
+    rule("seed", request.seed, 0, 2**63 - 1)
+    one_of("enforce", request.enforce, ENFORCE_MODES)
+    request.cache.check(request)
+
+
+def rule(name: str, value: float, low: float, high: float, *, open_low: bool = False) -> None:
+    """Raise unless low <= value <= high (low < value if ``open_low``); NaN and booleans fail."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not low <= value <= high or (open_low and value == low):
+        bracket = "(" if open_low else "["
+        raise InputError(f"{name} must be within {bracket}{low:g}, {high:g}], got {value!r}.", param=name)
+
+
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(choices)}, got {value!r}.", param=name)
