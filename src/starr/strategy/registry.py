@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -94,8 +95,14 @@ class Registry(Generic[T]):
         return entry.kind(**values)
 
 
-def options_of(cls: type) -> tuple[Option, ...]:
+def options_of(cls: Any) -> tuple[Option, ...]:
     """The options of a dataclass, in order."""
+    return read_options(cls)
+
+
+@functools.cache
+def read_options(cls: type) -> tuple[Option, ...]:
+    """The same, read once per class: resolving type hints takes milliseconds."""
     hints = get_type_hints(cls)
     found = []
     for field in dataclasses.fields(cls):
