@@ -1,7 +1,7 @@
 """A small random world for strategies: ragged rows, frozen tokens, rows at different steps of different windows.
 
-``compare`` runs a strategy over a batch and a slow reference beside each row; ``play`` runs a strategy alone, so that two
-strategies can be compared over the same signals. Actions are applied as decided, without ``enforce``.
+``compare`` runs a strategy over a batch and a slow reference beside each row; ``play`` runs a strategy alone, so that
+two strategies can be compared over the same signals. Actions are applied as decided, without ``enforce``.
 """
 
 from __future__ import annotations
@@ -59,14 +59,17 @@ class Word:
 class Reference(Protocol):
     """A slow transcription of one strategy for one row."""
 
-    def open(self, row: Row) -> None:
+    def open(self) -> None:
         """Called before the first step of every window."""
 
-    def step(self, row: Row) -> Word: ...
+    def step(self, row: Row) -> Word | list[int]:
+        """What it says of its row; a list is the actions."""
 
 
 class World:
     """Random signals over a batch of windows; the same seed and widths give the same signals whatever is decided.
+
+    Logits are float64, so that what is computed from them agrees with Python's floats far below every comparison.
 
     Coarse: confidences on a grid of 1/16, with many ties and exact hits; otherwise the probabilities of the logits.
     """
@@ -90,10 +93,10 @@ class World:
 
     def on_grid(self, values: Tensor) -> Tensor:
         grid = 2.0**-4 if self.coarse else GRID
-        return (values / grid).round() * grid
+        return ((values / grid).round() * grid).float()
 
     def draw_logits(self) -> Tensor:
-        logits = (self.uniform(*self.size, VOCABULARY) * 12).round() / 2
+        logits = (self.uniform(*self.size, VOCABULARY).double() * 12).round() / 2
         logits[..., MASK] = -torch.inf
         return logits
 
@@ -192,8 +195,9 @@ def compare(strategy: Strategy, make: Callable[[], Reference], world: World, ste
         for index, reference in enumerate(references):
             row = row_of(view, index)
             if row.step == 0:
-                reference.open(row)
-            check_row(index, decision, view, reference.step(row))
+                reference.open()
+            word = reference.step(row)
+            check_row(index, decision, view, word if isinstance(word, Word) else Word(word))
         world.apply(decision, view)
 
 

@@ -1,0 +1,30 @@
+"""CreditDecoding, word for word: one dictionary of credits per position."""
+
+from __future__ import annotations
+
+import math
+
+from tests.reference.common import argmax, best_first, committing, masks_of, rounded, softmax
+from tests.strategy.driver import Word
+
+
+class RefCredit:
+    def __init__(self, tau, alpha, decay, gamma):
+        self.tau, self.alpha, self.decay, self.gamma = tau, alpha, decay, gamma
+
+    def open(self):
+        self.credit = {}
+
+    def step(self, row):
+        self.credit = {place: value * self.decay for place, value in self.credit.items()}
+        masks = masks_of(row.masked)
+        for i in masks:
+            q = softmax(row.logits[i])
+            place = (i, argmax(q))
+            self.credit[place] = self.credit.get(place, 0.0) + rounded(max(q)) ** self.gamma
+        token, confidence = [0] * row.width, [0.0] * row.width
+        for i in masks:
+            fused = [x + self.alpha * math.log(1 + self.credit.get((i, v), 0.0)) for v, x in enumerate(row.logits[i])]
+            token[i], confidence[i] = argmax(fused), rounded(max(softmax(fused)))
+        chosen = {i for i in masks if confidence[i] >= self.tau} | set(best_first(masks, confidence)[:1])
+        return Word(committing(row.width, chosen), tokens=token)

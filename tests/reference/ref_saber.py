@@ -1,0 +1,46 @@
+"""Saber, word for word: the confidences at commit by position, and exact fractions for their mean."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from tests.reference.common import COMMIT, KEEP, REVOKE, best_first, masks_of
+
+
+class RefSaber:
+    def __init__(self, least, backtrack):
+        self.least, self.backtrack = least, backtrack
+        self.windows = []  # one dictionary position -> confidence at its last commit, per window
+
+    def open(self):
+        self.windows.append({})
+        self.previous = {}
+
+    def mean(self):
+        values = [Fraction(c) for window in self.windows for c in window.values()]
+        return sum(values) / len(values) if values else Fraction(1)
+
+    def step(self, row):
+        mean = self.mean()
+        masks = masks_of(row.masked)
+        committed = [i for i in masks if Fraction(row.best[i]) > mean]
+        if len(committed) < self.least:
+            committed = best_first(masks, row.best)[: self.least]
+        for i in committed:
+            self.windows[-1][i] = row.best[i]
+        decoded = set(committed) | {i for i in range(row.width) if row.held[i]}
+        returned = set()
+        if len(committed) < len(masks):
+            k = len(committed)
+            r = min(max(self.least // 2, math.ceil(k / self.backtrack)), k - 1)
+            rise = {i: row.best[i] - self.previous.get(i, 0.0) for i in decoded}
+            returned = set(sorted(decoded, key=lambda i: (rise[i], i))[:r])
+        self.previous = dict(enumerate(row.best))
+        return [self.action(row, i, i in decoded and i not in returned) for i in range(row.width)]
+
+    @staticmethod
+    def action(row, i, decoded_after):
+        if row.masked[i]:
+            return COMMIT if decoded_after else KEEP
+        return REVOKE if row.held[i] and not decoded_after else KEEP

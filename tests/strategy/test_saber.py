@@ -1,0 +1,47 @@
+"""Saber against its slow transcription, and its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from starr.strategy.saber import Saber
+from tests.reference.ref_saber import RefSaber
+from tests.strategy.driver import World, compare, play, steps_to_close, worlds
+
+OPTIONS = st.fixed_dictionaries({"least": st.integers(1, 6), "backtrack": st.integers(1, 8)})
+
+
+@settings(deadline=None, max_examples=80)
+@given(worlds(), OPTIONS)
+def test_equals_the_slow_transcription(world, options):
+    compare(Saber(**options), lambda: RefSaber(**options), world, steps=16)
+
+
+@settings(deadline=None, max_examples=40)
+@given(worlds(), OPTIONS)
+def test_a_window_closes_within_its_width(world, options):
+    widths = world.widths.tolist()
+    assert all(steps <= width for steps, width in zip(steps_to_close(Saber(**options), world), widths, strict=True))
+
+
+@settings(deadline=None, max_examples=40)
+@given(worlds(), OPTIONS)
+def test_every_step_commits_more_than_it_revokes(world, options):
+    for action in play(Saber(**options), world):
+        assert bool(((action == 1).sum(1) > (action == 2).sum(1)).all())
+
+
+def test_threshold_is_one_at_first_and_the_mean_of_commits_of_all_windows_later():
+    strategy, world = Saber(least=1, backtrack=8), World(0, [4])
+    world.frozen = torch.tensor([[False, False, False, False, True]])
+    world.masked = ~world.frozen
+    view = replace(world.view(), best=torch.tensor([[0.75, 0.5, 0.25, 0.125, 0.0]]))
+    decision, carry = strategy.decide(view, strategy.begin(view))
+    assert decision.threshold[0, 0] == 1.0
+    assert decision.action[0].tolist() == [1, 0, 0, 0, 0]
+    decision, carry = strategy.decide(view, {**strategy.begin(view), "total": carry["total"], "count": carry["count"]})
+    assert decision.threshold[0, 0] == 0.75
