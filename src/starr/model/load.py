@@ -10,7 +10,7 @@ import torch
 from starr.errors import LoadError
 from starr.model.config import read_json
 from starr.model.device import choose_device, choose_dtype
-from starr.model.families import family_of
+from starr.model.families import Family, family_of
 from starr.model.hub import locate
 from starr.model.spec import ModelSpec
 from starr.model.tokenizer import Tokenizer, read_tokenizer
@@ -44,6 +44,13 @@ def load(source: str | Path | None = None, *, device: str | None = None, dtype: 
     place = choose_device(device)
     numbers = choose_dtype(dtype, place)
     folder, name = locate(source)
+    spec, tokenizer, family = read_folder(folder, name)
+    net = load_weights(folder, spec.shape, family.export_names(spec.shape), place, numbers)
+    return Model(spec, net, tokenizer, name)
+
+
+def read_folder(folder: Path, name: str) -> tuple[ModelSpec, Tokenizer, Family]:
+    """What a checkpoint says of itself: all but its weights."""
     config = read_json(folder / "config.json")
     family = family_of(config)
     tokenizer = read_tokenizer(folder, family.template, family.template_tokens)
@@ -53,5 +60,4 @@ def load(source: str | Path | None = None, *, device: str | None = None, dtype: 
             f"The tokenizer has ids up to {tokenizer.size - 1}, the model a vocabulary of {spec.shape.vocab_size}.",
             hint="Are both from the same model?",
         )
-    net = load_weights(folder, spec.shape, family.export_names(spec.shape), place, numbers)
-    return Model(spec, net, tokenizer, name)
+    return spec, tokenizer, family

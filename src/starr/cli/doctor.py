@@ -1,0 +1,129 @@
+"""``starr doctor``: what this machine has, and what to do about each problem."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import typer
+
+from starr.cli.flags import Common, Json
+from starr.cli.report import dump
+from starr.cli.verb import verb
+
+PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "huggingface_hub", "jinja2", "typer", "rich")
+EXTRAS = {"serve": ("fastapi", "uvicorn", "prometheus_client"), "eval": ("math_verify", "matplotlib")}
+MARKS = {"ok": "ok  ", "note": "note", "problem": "BAD "}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at; ``advice`` says what to do about it."""
+
+    state: str  # ok | note | problem
+    what: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Common):
+    json: Json = False
+
+
+def add(app: typer.Typer) -> None:
+    verb(app, "doctor", Options, doctor)
+
+
+def doctor(options: Options) -> None:
+    """Look for problems and say what to do.
+
+    Versions, devices, number formats, the bundled model and the hub; exit 1 if decoding cannot work.
+    """
+    findings = [*versions(), *extras(), *devices(), *formats(), *models(), *disk()]
+    if options.json:
+        print(dump([asdict(finding) for finding in findings]))
+    else:
+        for finding in findings:
+            print(f"{MARKS[finding.state]} {finding.what}" + (f"\n     → {finding.advice}" if finding.advice else ""))
+    if any(finding.state == "problem" for finding in findings):
+        raise typer.Exit(1)
+
+
+def versions() -> Iterator[Finding]:
+    from importlib.metadata import PackageNotFoundError, version
+
+    python = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    yield Finding("ok", f"starr {version('starr-dlm')}")
+    yield Finding("ok", python)
+    for package in PACKAGES:
+        try:
+            yield Finding("ok", f"{package} {version(package)}")
+        except PackageNotFoundError:
+            yield Finding("problem", f"{package} is missing", f"pip install {package}")
+
+
+def extras() -> Iterator[Finding]:
+    for extra, modules in EXTRAS.items():
+        absent = [module for module in modules if importlib.util.find_spec(module) is None]
+        if absent:
+            advice = f"pip install 'starr-dlm[{extra}]' if you want `starr {extra}`."
+            yield Finding("note", f"extra [{extra}]: {', '.join(absent)} missing", advice)
+        else:
+            yield Finding("ok", f"extra [{extra}]")
+
+
+def devices() -> Iterator[Finding]:
+    import torch
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = torch.get_num_threads()
+    advice = f"Set OMP_NUM_THREADS={cores} or less: more threads than cores slow each other." if threads > cores else ""
+    yield Finding("note" if advice else "ok", f"cpu: {cores} cores, {threads} threads", advice)
+    for index in range(torch.cuda.device_count()):
+        card = torch.cuda.get_device_properties(index)
+        yield Finding("ok", f"cuda:{index}: {card.name}, {card.total_memory / 2**30:.0f} GiB")
+    if torch.backends.mps.is_available():
+        yield Finding("ok", "mps: available with --device mps")
+    if not torch.cuda.is_available():
+        yield Finding("note", "no CUDA device", "The bundled model is made for a CPU; models of 7 B will be slow.")
+
+
+def formats() -> Iterator[Finding]:
+    """Half precision on the CPU, tried in a child process, because on some machines it kills Python."""
+    from starr.model.device import ISA, probe
+
+    yield Finding("ok", "float32 on cpu, the default")
+    for name in ("bfloat16", "float16"):
+        trouble = probe(name)
+        advice = f"Keep float32, or set {ISA}=AVX512_CORE_BF16 before starting Python and try again." if trouble else ""
+        yield Finding("note" if trouble else "ok", f"{name} on cpu: {trouble or 'works'}", advice)
+
+
+def models() -> Iterator[Finding]:
+    import starr
+    from starr.errors import StarrError
+
+    try:
+        model = starr.load()
+        generation = starr.generate(model, "1 + 1", max_tokens=8)
+        yield Finding("ok", f"bundled model: loads and decodes ({generation.stats.forwards} forwards)")
+    except StarrError as error:
+        yield Finding("problem", f"bundled model: {error.message}", error.hint or "Install starr-dlm again.")
+    if os.environ.get("HF_HUB_OFFLINE") == "1":
+        yield Finding("note", "HF_HUB_OFFLINE=1: only models in the hub's cache can be named by id")
+
+
+def disk() -> Iterator[Finding]:
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    place = Path(HF_HUB_CACHE)
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free / 2**30
+    advice = "An 8 B model needs 16 GiB: free space, or set HF_HOME to another disk." if free < 20 else ""
+    yield Finding("note" if advice else "ok", f"hub cache {HF_HUB_CACHE}: {free:.0f} GiB free", advice)

@@ -1,0 +1,59 @@
+"""Files a user names: checked before the work begins, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from starr.errors import InputError
+
+
+def check_out(path: Path | None, option: str) -> None:
+    """Raise unless a file can be written at ``path``, so that no finished work is lost for a misspelt folder."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise InputError(f"{option} must be a file, {path} is a folder.", param=option)
+    if not path.parent.is_dir():
+        raise InputError(f"{option}: there is no folder {path.parent}.", hint="Create it first.", param=option)
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise InputError(f"{option}: {path} is not writable.", param=option)
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file under another name and rename it, so that a full disk leaves the old one; devices are written to."""
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf8")
+        return
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_text(path: Path, option: str) -> str:
+    """The text of a file, or one line about why not."""
+    try:
+        return decode(path.read_bytes(), str(path))
+    except OSError as error:
+        raise InputError(f"{option}: cannot read {path}: {error.strerror}.", param=option) from None
+
+
+def read_prompt(prompt: str) -> str:
+    """The prompt itself, or standard input for ``-``; it must be UTF-8 and not blank."""
+    if prompt == "-":
+        prompt = decode(sys.stdin.buffer.read(), "Standard input")
+    text = decode(os.fsencode(prompt), "The prompt")
+    if not text.strip():
+        raise InputError("The prompt must not be empty.", hint="Give at least one word.", param="prompt")
+    return text
+
+
+def decode(raw: bytes, what: str) -> str:
+    try:
+        return raw.decode("utf8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{what} is not UTF-8 (byte {error.start}).", hint="Convert it first.") from None

@@ -1,0 +1,117 @@
+"""The entry point and the one error boundary: a line on standard error and an exit code, never a traceback unasked.
+
+Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from starr.cli.app import app
+from starr.errors import StarrError, did_you_mean
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in arguments
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(AttributeError):
+            stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    with warnings.catch_warnings():
+        warnings.showwarning = show_warning(debug, "--quiet" in arguments)
+        try:
+            code = app(arguments, prog_name="starr", standalone_mode=False)
+            sys.stdout.flush()
+        except BaseException as error:
+            if debug:
+                traceback.print_exc()
+            code = report(error, arguments)
+    return code if isinstance(code, int) else 0
+
+
+def report(error: BaseException, arguments: list[str]) -> int:
+    """Print one line about the error, if it needs one, and give the exit code."""
+    line, code = explain(error, arguments)
+    if isinstance(error, OSError | SystemExit):
+        silence_stdout()
+    if line:
+        print(f"starr: {' '.join(line.split())}", file=sys.stderr)
+    return code
+
+
+def explain(error: BaseException, arguments: list[str]) -> tuple[str, int]:
+    """The line to print ("" for none) and the exit code."""
+    match error:
+        case StarrError():
+            return str(error), error.exit_code
+        case typer.TyperException():
+            return usage(error, arguments), 2
+        case KeyboardInterrupt() | typer.Abort():
+            return "", 130
+        case BrokenPipeError() | SystemExit():
+            return "", 1
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+            where = f" writing {error.filename}" if error.filename else ""
+            return f"The disk is full{where}. Free space and run again.", 1
+        case OSError(filename=str() as name):
+            return f"{name}: {error.strerror}.", 1
+        case MemoryError():
+            return "Out of memory. Lower --max-tokens or --batch-size, or use a smaller model.", 1
+    return f"Internal error: {type(error).__name__}: {error}. Run again with --debug for the traceback.", 1
+
+
+def usage(error: Any, arguments: list[str]) -> str:
+    """Typer's usage error in one line: the nearest option where one was misspelt, the value where one was refused."""
+    near = getattr(error, "possibilities", None)
+    if near:
+        return f"No such option {error.option_name!r}. {did_you_mean(error.option_name, near)}"
+    if type(error).__name__ == "NoArgsIsHelpError":
+        print(error.format_message())
+        return ""
+    line = error.format_message().rstrip(".")
+    value = refused(error, arguments)
+    if value is not None and repr(value) not in line:
+        line += f", got {value!r}"
+    command = error.ctx.command_path if getattr(error, "ctx", None) else "starr"
+    return f"{line}{'' if line.endswith('?') else '.'} See `{command} --help`."
+
+
+def refused(error: Any, arguments: list[str]) -> str | None:
+    """What the user wrote for the option that was refused; None where the error is about no option."""
+    for flag in getattr(getattr(error, "param", None), "opts", ()):
+        for index, argument in enumerate(arguments):
+            if argument.startswith(f"{flag}="):
+                return argument.partition("=")[2]
+            if argument == flag and index + 1 < len(arguments):
+                return arguments[index + 1]
+    return None
+
+
+def show_warning(debug: bool, quiet: bool) -> Any:
+    """A ``warnings.showwarning`` that prints the project's own warnings as one line and hides the libraries' others."""
+
+    def show(message: Warning | str, category: type[Warning], *_: Any) -> None:
+        if debug or (category is UserWarning and not quiet):
+            print(f"starr: warning: {message}", file=sys.stderr)
+
+    return show
+
+
+def silence_stdout() -> None:
+    """Point a broken standard output at nothing, so that the interpreter's last flush stays quiet."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""``starr trace``: what happened in a run, from its trace file: a page, a summary, or plots for a paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from starr.cli.files import check_out, write
+from starr.cli.flags import Common, Json, Out
+from starr.cli.report import clip, dump, note, table
+from starr.cli.verb import group, verb
+from starr.errors import InputError, did_you_mean
+
+PLOTS = ("token", "map", "curves")
+HEAD = ("file", "strategy", "cache", "length", "forwards", "tokens", "commits", "revocations", "text")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowOptions(Common):
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Traces, as `starr run --trace` writes them.")]
+    out: Out = None
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotOptions(Common):
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A trace file.")]
+    out: Annotated[Path, typer.Option("-o", "--out", help="Picture to write: .png or .svg.")]
+    kind: Annotated[str, typer.Option(help="token (one position's life), map, or curves.")] = "map"
+    position: Annotated[int | None, typer.Option(help="Position of the token plot.", show_default="the busiest")] = None
+
+
+def add(app: typer.Typer) -> None:
+    traces = group("Show or plot what happened in a run.")
+    app.add_typer(traces, name="trace")
+    verb(traces, "show", ShowOptions, show)
+    verb(traces, "plot", PlotOptions, plot)
+
+
+def show(options: ShowOptions) -> None:
+    """Summarise traces, or with -o write a page.
+
+    The page shows up to four of them side by side.
+    """
+    from starr.trace import read
+
+    check_out(options.out, "--out")
+    bodies = [read(path) for path in options.files]
+    if options.out is None:
+        rows = [summary(path, body) for path, body in zip(options.files, bodies, strict=True)]
+        if options.json:
+            print(dump([dict(zip(HEAD, row, strict=True)) for row in rows]))
+        else:
+            print(table(HEAD, [(*row[:-1], clip(row[-1], 60)) for row in rows]))
+        return
+    from starr.viewer.html import page
+
+    write(options.out, page(bodies, ", ".join(path.name for path in options.files)))
+    note(f"wrote {options.out}", options.quiet)
+
+
+def summary(path: Path, body: dict[str, Any]) -> tuple[Any, ...]:
+    stats = body.get("stats", {})
+    actions = [action for step in body["steps"] for action in step["action"]]
+    return (
+        str(path),
+        body.get("strategy", ""),
+        body.get("cache", ""),
+        body.get("length", 0),
+        stats.get("forwards", len(body["steps"])),
+        stats.get("tokens", 0),
+        actions.count(1),
+        actions.count(2),
+        body.get("text", ""),
+    )
+
+
+def plot(options: PlotOptions) -> None:
+    """Draw a trace as a picture for a paper."""
+    from starr.trace import read
+
+    if options.kind not in PLOTS:
+        raise InputError(f"Unknown plot {options.kind!r}.", hint=did_you_mean(options.kind, PLOTS), param="kind")
+    if options.out.suffix not in (".png", ".svg"):
+        raise InputError(f"--out must end in .png or .svg, got {options.out}.", param="out")
+    check_out(options.out, "--out")
+    body = read(options.file)
+    from starr.viewer import plots
+
+    draw(plots, options, body)
+    note(f"wrote {options.out}", options.quiet)
+
+
+def draw(plots: Any, options: PlotOptions, body: dict[str, Any]) -> None:
+    if options.kind == "token":
+        plots.token(body, options.out, position=options.position)
+    elif options.position is not None:
+        raise InputError("--position belongs to --kind token.", param="position")
+    else:
+        getattr(plots, options.kind)(body, options.out)
