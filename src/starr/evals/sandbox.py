@@ -60,13 +60,24 @@ def ask(program: str, mode: str, timeout: float, memory: int) -> str:
     """Start one child for one program and return its verdict: ``passed`` or why not."""
     with tempfile.TemporaryDirectory(prefix="starr-", ignore_cleanup_errors=True) as folder:
         request = {
-            "program": program, "mode": mode, "folder": folder, "timeout": timeout, "memory": memory,
-            "processes": PROCESSES, "file_bytes": FILE_BYTES,
+            "program": program,
+            "mode": mode,
+            "folder": folder,
+            "timeout": timeout,
+            "memory": memory,
+            "processes": PROCESSES,
+            "file_bytes": FILE_BYTES,
         }
         try:
             child = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(CHILD)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL, cwd=folder, env={}, close_fds=True, start_new_session=True,
+                [sys.executable, "-I", "-S", str(CHILD)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=folder,
+                env={},
+                close_fds=True,
+                start_new_session=True,
             )
         except OSError as error:
             raise WorkError(f"The code sandbox cannot start a child process: {error}.") from None

@@ -101,8 +101,14 @@ def drop_rights(folder: str | None) -> None:
 def set_limits(request: dict[str, Any]) -> None:
     forks = request["processes"] if request["mode"] == "namespaces" else 0
     seconds = math.ceil(request["timeout"]) + 1
-    limits = {"RLIMIT_AS": request["memory"], "RLIMIT_CPU": seconds, "RLIMIT_FSIZE": request["file_bytes"],
-              "RLIMIT_CORE": 0, "RLIMIT_NOFILE": 64, "RLIMIT_NPROC": forks}
+    limits = {
+        "RLIMIT_AS": request["memory"],
+        "RLIMIT_CPU": seconds,
+        "RLIMIT_FSIZE": request["file_bytes"],
+        "RLIMIT_CORE": 0,
+        "RLIMIT_NOFILE": 64,
+        "RLIMIT_NPROC": forks,
+    }
     for name, value in limits.items():
         # macOS refuses some of them; the others still hold
         with suppress(ValueError, OSError, AttributeError):

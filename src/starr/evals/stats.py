@@ -1,0 +1,113 @@
+"""Honest numbers from few samples: intervals, paired comparisons, and the area under an accuracy-parallelism curve.
+
+All intervals are 95 % unless told. Proportions are in [0, 1].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+Z95 = 1.959963984540054
+Interval = tuple[float, float]
+
+
+def wilson(right: int, n: int, z: float = Z95) -> Interval:
+    """Wilson's score interval for ``right`` of ``n``; (0, 1) without samples."""
+    if n == 0:
+        return (0.0, 1.0)
+    share, weight = right / n, z * z / n
+    centre = (share + weight / 2) / (1 + weight)
+    half = z * math.sqrt(share * (1 - share) / n + weight / (4 * n)) / (1 + weight)
+    low = 0.0 if right == 0 else max(0.0, centre - half)
+    return (low, 1.0 if right == n else min(1.0, centre + half))
+
+
+def mean_interval(values: Sequence[float], z: float = Z95) -> Interval:
+    """The normal interval of a mean; the mean itself for a single value."""
+    n = len(values)
+    mean = sum(values) / n
+    if n < 2:
+        return (mean, mean)
+    half = z * math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
+    return (mean - half, mean + half)
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """Two runs on the same samples: how much more often the first is right."""
+
+    n: int
+    only_first: int
+    only_second: int
+    difference: float
+    interval: Interval
+    p: float  # McNemar's, exact and two-sided
+
+    @property
+    def width(self) -> float:
+        return self.interval[1] - self.interval[0]
+
+
+def paired(first: Sequence[bool], second: Sequence[bool], z: float = Z95) -> Paired:
+    """Compare two runs sample by sample.
+
+    The interval is Bonett and Price's (2012): Wald's for a paired difference with one sample added to each kind of
+    disagreement, which keeps its coverage when disagreements are few.
+    """
+    if len(first) != len(second):
+        raise ValueError(f"paired runs need the same samples, got {len(first)} and {len(second)}")
+    n = len(first)
+    only_first = sum(a and not b for a, b in zip(first, second, strict=True))
+    only_second = sum(b and not a for a, b in zip(first, second, strict=True))
+    up, down = (only_first + 1) / (n + 2), (only_second + 1) / (n + 2)
+    half = z * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
+    interval = (max(-1.0, up - down - half), min(1.0, up - down + half))
+    difference = (only_first - only_second) / n if n else 0.0
+    return Paired(n, only_first, only_second, difference, interval, mcnemar(only_first, only_second))
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """McNemar's exact two-sided p: disagreements as throws of a fair coin."""
+    total, fewer = only_first + only_second, min(only_first, only_second)
+    tail = sum(math.comb(total, i) for i in range(fewer + 1)) / math.pow(2, total - 1)
+    return min(1.0, tail)
+
+
+def sure(pairs: Sequence[Paired], points: float) -> bool:
+    """Whether every difference is known within ``points`` percentage points: its whole interval is narrower.
+
+    Stopping on width, never on sign, keeps the interval's coverage (Chow and Robbins 1965) for all but tiny n.
+    """
+    return bool(pairs) and all(pair.width * 100 < points for pair in pairs)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """Linear interpolation between the two nearest ranks."""
+    ranked = sorted(values)
+    at = share * (len(ranked) - 1)
+    low = math.floor(at)
+    high = min(low + 1, len(ranked) - 1)
+    return ranked[low] + (ranked[high] - ranked[low]) * (at - low)
+
+
+def aup(points: Sequence[tuple[float, float]], best: float | None = None) -> float:
+    """Area under the accuracy-parallelism curve (d3LLM): points are (tokens per forward, accuracy in percent).
+
+    AUP = x1 y1 + sum of trapezoids of y W(y), W(y) = min(1, exp(-3 (1 - y / best))), x ascending; ``best`` is the
+    highest accuracy of all strategies compared (of these points if None). Points over 5 below the first are dropped.
+    """
+    ranked = sorted(points)
+    if not ranked:
+        return 0.0
+    top = max(y for _, y in ranked) if best is None else best
+    if top <= 0:
+        return 0.0
+    kept = [(x, y) for x, y in ranked if y >= ranked[0][1] - 5]
+    weighted = [(x, y * min(1.0, math.exp(-3 * (1 - y / top)))) for x, y in kept]
+    area = kept[0][0] * kept[0][1]
+    for (x0, y0), (x1, y1) in pairwise(weighted):
+        area += (x1 - x0) * (y0 + y1) / 2
+    return area
