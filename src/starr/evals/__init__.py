@@ -1,0 +1,1 @@
+"""Tasks, grading and the evaluation runner."""

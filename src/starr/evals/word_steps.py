@@ -1,0 +1,106 @@
+"""The arithmetic of ``word-problems``: which step kinds follow one another, and their numbers.
+
+A problem follows one amount (the *focus*) through its steps; a comparison gives a second person an amount of their own
+and moves the focus there. All numbers stay in 2..200, products and quotients in the tables up to 12 or doubling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from starr.evals.problem import held_out
+
+CHANGES = ("gain", "lose", "times", "split")
+COMPARISONS = ("more", "fewer", "multiple")
+SIGNS = {
+    "bags": "*", "gain": "+", "lose": "-", "times": "*", "split": "/", "more": "+", "fewer": "-", "multiple": "*",
+    "sell": "*", "share": "/", "total": "+", "diff": "-",
+}  # fmt: skip
+STEP_COUNTS, STEP_WEIGHTS = (2, 3, 4, 5, 6), (30, 28, 20, 13, 9)
+HELD_OUT_ONE_IN = 5
+
+
+@dataclass(frozen=True)
+class Step:
+    """``left sign right = result``; ``second`` says that the second person's amount is in focus after it."""
+
+    kind: str
+    left: int
+    right: int
+    result: int
+    second: bool
+
+    @property
+    def equation(self) -> str:
+        return f"{self.left} {SIGNS[self.kind]} {self.right} = {self.result}"
+
+
+def draw_kinds(rng: Random, split: str) -> list[str]:
+    """A sequence of 2 to 6 step kinds of the split: one in five sequences (by hash) belongs to the test split only."""
+    count = rng.choices(STEP_COUNTS, STEP_WEIGHTS)[0]
+    while True:
+        first = ["bags"] if rng.random() < 0.4 else []
+        last = rng.choice(([], [], [], ["total"], ["total"], ["diff"], ["sell"], ["share"]))
+        middle = [rng.choice(CHANGES) for _ in range(count - len(first) - len(last))]
+        if middle and (last in (["total"], ["diff"]) or rng.random() < 0.2):
+            middle[rng.randrange(len(middle))] = rng.choice(COMPARISONS)
+        kinds = first + middle + last
+        if is_sensible(kinds) and held_out(kinds, HELD_OUT_ONE_IN) == (split == "test"):
+            return kinds
+
+
+def is_sensible(kinds: list[str]) -> bool:
+    """Totals need a second person; a difference also needs a change after the comparison, or it was just told."""
+    compared = [index for index, kind in enumerate(kinds) if kind in COMPARISONS]
+    if kinds[-1] == "total":
+        return bool(compared)
+    if kinds[-1] == "diff":
+        return bool(compared) and compared[0] < len(kinds) - 2
+    return True
+
+
+def draw_steps(rng: Random, kinds: list[str]) -> list[Step] | None:
+    """Numbers for ``kinds``, or None when an amount on the way does not allow the next kind."""
+    steps: list[Step] = []
+    amount, first, second = rng.randint(3, 60), 0, False
+    for kind in kinds:
+        if kind == "bags":
+            amount = rng.randint(2, 12)
+        if kind in COMPARISONS:
+            first, second = amount, True
+        pair = (amount, first) if kind in ("total", "diff") else (amount, draw_operand(rng, kind, amount))
+        left, right = order(rng, kind, *pair)
+        result = compute(kind, left, right)
+        if not (right >= 2 and 2 <= result <= 200 and (kind == "total" or result < 100 or kind in ("bags", "sell"))):
+            return None
+        steps.append(Step(kind, left, right, result, second))
+        amount = result
+    return steps
+
+
+def order(rng: Random, kind: str, left: int, right: int) -> tuple[int, int]:
+    """A difference starts with the larger number, a total with either."""
+    if kind == "diff":
+        return max(left, right), min(left, right)
+    return (right, left) if kind == "total" and rng.random() < 0.5 else (left, right)
+
+
+def draw_operand(rng: Random, kind: str, amount: int) -> int:
+    """The second number of a step, 0 when the amount does not allow the kind."""
+    sign = SIGNS[kind]
+    if sign == "+":
+        return rng.randint(2, 20)
+    if sign == "-":
+        return rng.randint(2, min(20, amount - 1)) if amount > 3 else 0
+    if sign == "*":
+        return rng.randint(2, 9) if amount <= 12 else 2 if amount < 50 else 0
+    divisors = [d for d in range(2, 10) if amount % d == 0 and (2 <= amount // d <= 12 or d == 2)]
+    return rng.choice(divisors) if divisors else 0
+
+
+def compute(kind: str, left: int, right: int) -> int:
+    """The step's result; 0 stands for an operand that is not allowed."""
+    if right < 2:
+        return 0
+    return {"+": left + right, "-": left - right, "*": left * right, "/": left // right}[SIGNS[kind]]

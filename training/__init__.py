@@ -1,0 +1,1 @@
+"""Trains the bundled model: data, tokenizer, training, export, evaluation (see README.md)."""

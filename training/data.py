@@ -1,0 +1,132 @@
+"""Endless training batches: both tasks and arithmetic drills, in buckets of equal length so that nothing is padded.
+
+A row is a prompt, an answer and end-of-text up to the row's length, so canvas lengths vary by themselves. ``maskable``
+says which tokens may be masked: the whole canvas of a problem, only the results of a drill.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from starr.evals import list_functions, word_problems
+from starr.evals.problem import Problem
+from training.tokenizer import BOS, EOS, render
+
+GRAIN = 16
+DRILL_LENGTH = 96
+LONG = ((192, 0.06), (320, 0.02))  # row length and share of rows: keeps canvases of 128 and 256 in distribution
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Shares of rows: drills, and list-functions among the rest."""
+
+    drills: float = 0.3
+    functions: float = 0.28
+
+
+@dataclass(frozen=True)
+class Row:
+    tokens: list[int]
+    maskable: list[bool]
+
+
+@dataclass(frozen=True)
+class Batch:
+    tokens: Tensor  # (B, L) int64
+    maskable: Tensor  # (B, L) bool
+
+
+class RowSource:
+    """Draws rows; one random state per stream, so that two seeds never share problems."""
+
+    def __init__(self, tokenizer: Tokenizer, seed: int) -> None:
+        self.tokenizer, self.rng = tokenizer, Random(seed)
+        self.eos, self.bos = tokenizer.token_to_id(EOS), tokenizer.token_to_id(BOS)
+        many = 10**9
+        self.problems = word_problems.generate(seed, many)
+        self.functions = list_functions.generate(seed, many)
+
+    def draw(self, mix: Mix) -> Row:
+        if self.rng.random() < mix.drills:
+            return self.drill_row()
+        return self.problem_row(next(self.functions if self.rng.random() < mix.functions else self.problems))
+
+    def problem_row(self, problem: Problem) -> Row:
+        prompt = self.tokenizer.encode(render(problem.prompt)).ids
+        answer = self.tokenizer.encode(problem.answer).ids
+        length = self.row_length(len(prompt) + len(answer) + 1)
+        canvas = answer + [self.eos] * (length - len(prompt) - len(answer))
+        return Row(prompt + canvas, [False] * len(prompt) + [True] * len(canvas))
+
+    def row_length(self, least: int) -> int:
+        """Mostly the next multiple of 16 or a little more, now and then a long row."""
+        draw = self.rng.random()
+        for length, share in LONG:
+            if draw < share and least <= length:
+                return length
+            draw -= share
+        return -(-least // GRAIN) * GRAIN + GRAIN * (self.rng.random() < 0.25)
+
+    def drill_row(self) -> Row:
+        """Bare equations one after another; results and full stops may be masked."""
+        tokens, maskable = [self.bos], [False]
+        while True:
+            left, right = drill(self.rng)
+            question, result = self.tokenizer.encode(left).ids, self.tokenizer.encode(right).ids
+            if len(tokens) + len(question) + len(result) > DRILL_LENGTH:
+                break
+            tokens += question + result
+            maskable += [False] * len(question) + [True] * len(result)
+        rest = DRILL_LENGTH - len(tokens)
+        return Row(tokens + [self.eos] * rest, maskable + [False] * rest)
+
+
+def drill(rng: Random) -> tuple[str, str]:
+    """A random sum as (question, result), with the ranges of ``word-problems``."""
+    sign = rng.choice("++--**/")
+    if sign == "+":
+        a, b = rng.randint(2, 99), rng.randint(2, 20 if rng.random() < 0.6 else 99)
+        return f" {a} + {b} =", f" {a + b}."
+    if sign == "-":
+        b = rng.randint(2, 20 if rng.random() < 0.7 else 80)
+        a = rng.randint(b + 1, 99)
+        return f" {a} - {b} =", f" {a - b}."
+    a, b = (rng.randint(2, 12), rng.randint(2, 9)) if rng.random() < 0.7 else (rng.randint(2, 49), 2)
+    return (f" {a} * {b} =", f" {a * b}.") if sign == "*" else (f" {a * b} / {b} =", f" {a}.")
+
+
+def batches(source: RowSource, tokens_per_step: int, mix: Mix) -> Iterator[Batch]:
+    """Batches of rows of one length, each as soon as its bucket is full."""
+    buckets: dict[int, list[Row]] = defaultdict(list)
+    while True:
+        row = source.draw(mix)
+        bucket = buckets[len(row.tokens)]
+        bucket.append(row)
+        if len(bucket) * len(row.tokens) >= tokens_per_step - len(row.tokens):
+            yield collate(buckets.pop(len(row.tokens)))
+
+
+def collate(rows: list[Row]) -> Batch:
+    return Batch(torch.tensor([row.tokens for row in rows]), torch.tensor([row.maskable for row in rows]))
+
+
+def mask_tokens(batch: Batch, mask_id: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """LLaDA's noise with stratified shares: n ~ U{1..G} masks per row, one stratum per row of the batch.
+
+    Returns the noised tokens (B, L), which are masked (B, L) bool, and each row's n (B,).
+    """
+    rows = batch.tokens.shape[0]
+    room = batch.maskable.sum(1)
+    strata = (torch.randperm(rows, generator=generator) + torch.rand(rows, generator=generator)) / rows
+    count = (strata * room).long().clamp(max=room - 1) + 1
+    score = torch.rand(batch.tokens.shape, generator=generator).masked_fill(~batch.maskable, 2.0)
+    masked = score.argsort(1).argsort(1) < count[:, None]
+    return batch.tokens.masked_fill(masked, mask_id), masked, count

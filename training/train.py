@@ -1,0 +1,176 @@
+"""Trains the bundled model with LLaDA's objective: ``python -m training.train --tokenizer DIR --out DIR --minutes 70``.
+
+The schedule runs on wall-clock time, so a run always ends decayed at its time, whatever the machine; ``--resume``
+continues from ``OUT/last.pt`` with the time already used. Every log line is one JSON object in ``OUT/log.jsonl``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import os
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from tokenizers import Tokenizer
+from torch import Tensor, nn
+
+from starr.model.transformer import Shape, Transformer
+from training import heldout
+from training.attention import trainable
+from training.data import Batch, Mix, RowSource, batches, mask_tokens
+from training.optimizer import Muon, average, split_parameters
+from training.tokenizer import MASK
+
+
+@dataclass(frozen=True)
+class Options:
+    tokenizer: Path
+    out: Path
+    minutes: float = 70.0
+    seed: int = 0
+    lr: float = 3e-3
+    tokens_per_step: int = 6144
+    warmup_steps: int = 100
+    decay_share: float = 0.35
+    ema: float = 0.995
+    clip: float = 1.0
+    save_minutes: float = 5.0
+    check_minutes: float = 10.0
+    check_count: int = 24
+    compile: bool = True
+    resume: bool = False
+    mix: Mix = field(default_factory=Mix)
+
+
+@dataclass
+class Run:
+    """Everything that changes while training and is saved in a checkpoint."""
+
+    model: Transformer
+    ema: Transformer
+    optimizers: list[torch.optim.Optimizer]
+    step: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+    def save(self, path: Path, shape: Shape) -> None:
+        state: dict[str, Any] = {"model": self.model.state_dict(), "ema": self.ema.state_dict(), "shape": asdict(shape)}
+        state |= {"optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}
+        state |= {"step": self.step, "tokens": self.tokens, "seconds": self.seconds}
+        torch.save(state, path.with_suffix(".part"))
+        os.replace(path.with_suffix(".part"), path)
+
+    def restore(self, path: Path) -> None:
+        state = torch.load(path, weights_only=True)
+        self.model.load_state_dict(state["model"])
+        self.ema.load_state_dict(state["ema"])
+        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
+            optimizer.load_state_dict(saved)
+        self.step, self.tokens, self.seconds = state["step"], state["tokens"], state["seconds"]
+
+
+def bundled_shape(tokenizer: Tokenizer) -> Shape:
+    """5.3 M parameters; the vocabulary is rounded up to a multiple of 64."""
+    vocab = -(-tokenizer.get_vocab_size() // 64) * 64
+    return Shape(vocab_size=vocab, width=256, layers=6, heads=4, kv_heads=4, mlp_width=704, max_length=1024)
+
+
+def start(shape: Shape, options: Options) -> Run:
+    torch.manual_seed(options.seed)
+    model = trainable(shape)
+    for name, param in model.named_parameters():
+        if param.dim() == 2:
+            nn.init.normal_(param, std=0.02 if "proj" not in name else param.shape[1] ** -0.5 * 0.5)
+    matrices, rest = split_parameters(model)
+    adam = torch.optim.AdamW(rest, lr=options.lr, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
+    run = Run(model, copy.deepcopy(model), [Muon(matrices, lr=options.lr), adam])
+    if options.resume and (options.out / "last.pt").exists():
+        run.restore(options.out / "last.pt")
+    return run
+
+
+def rate(run: Run, options: Options) -> float:
+    """Share of the peak learning rate: warm-up in steps, then flat, then linear to zero at the end of the time."""
+    left = 1.0 - run.seconds / (60.0 * options.minutes)
+    return max(0.0, min(1.0, (run.step + 1) / options.warmup_steps, left / options.decay_share))
+
+
+def loss_of(trunk: nn.Module, model: Transformer, batch: Batch, mask_id: int, generator: torch.Generator) -> Tensor:
+    """Mean over rows of the mean cross-entropy over the row's masked tokens; the head sees masked positions only."""
+    noised, masked, count = mask_tokens(batch, mask_id, generator)
+    with torch.autocast("cpu", torch.bfloat16):
+        hidden = trunk(noised)
+        logits = model.head(hidden[masked])
+    losses = F.cross_entropy(logits.float(), batch.tokens[masked], reduction="none")
+    weight = (1.0 / count)[:, None].expand(masked.shape)[masked]
+    return (losses * weight).sum() / len(count)
+
+
+def update(run: Run, loss: Tensor, options: Options) -> None:
+    loss.backward()
+    nn.utils.clip_grad_norm_(run.model.parameters(), options.clip)
+    for optimizer in run.optimizers:
+        for group in optimizer.param_groups:
+            group["lr"] = options.lr * rate(run, options)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+    average(run.ema, run.model, run.step, options.ema)
+
+
+def train(options: Options) -> None:
+    options.out.mkdir(parents=True, exist_ok=True)
+    tokenizer = Tokenizer.from_file(str(options.tokenizer / "tokenizer.json"))
+    shape, mask_id = bundled_shape(tokenizer), tokenizer.token_to_id(MASK)
+    run = start(shape, options)
+    trunk = torch.compile(run.model, dynamic=True) if options.compile else run.model
+    generator = torch.Generator().manual_seed(options.seed + run.step)
+    stream = batches(RowSource(tokenizer, options.seed + run.step), options.tokens_per_step, options.mix)
+    saved = checked = run.seconds
+    losses: list[float] = []
+    clock = time.monotonic()
+    while run.seconds < 60.0 * options.minutes:
+        batch = next(stream)
+        loss = loss_of(trunk, run.model, batch, mask_id, generator)
+        update(run, loss, options)
+        losses.append(loss.item())
+        run.step, run.tokens = run.step + 1, run.tokens + batch.tokens.numel()
+        now = time.monotonic()
+        run.seconds, clock = run.seconds + now - clock, now
+        if run.step % 20 == 0:
+            log(options, run, {"loss": sum(losses) / len(losses), "rate": rate(run, options)})
+            losses.clear()
+        if run.seconds - checked > 60.0 * options.check_minutes:
+            log(options, run, heldout.check(run.ema, tokenizer, options.check_count))
+            checked = run.seconds
+        if run.seconds - saved > 60.0 * options.save_minutes:
+            run.save(options.out / "last.pt", shape)
+            saved = run.seconds
+    run.save(options.out / "last.pt", shape)
+    log(options, run, heldout.check(run.ema, tokenizer, options.check_count) | {"done": True})
+
+
+def log(options: Options, run: Run, values: dict[str, Any]) -> None:
+    line = {"step": run.step, "tokens": run.tokens, "seconds": round(run.seconds, 1), **values}
+    with (options.out / "log.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tokenizer", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=70.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--no-compile", dest="compile", action="store_false")
+    train(Options(**vars(parser.parse_args())))
+
+
+if __name__ == "__main__":
+    main()
