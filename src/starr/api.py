@@ -21,7 +21,7 @@ Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """Everything ``generate`` and ``stream`` take besides model and prompt; the same words are flags and JSON fields."""
+    """What ``generate`` and ``stream`` take besides model and prompt; the same words are flags and JSON fields."""
 
     strategy: str | Strategy = "starr"
     cache: str | Cache = "none"
@@ -59,10 +59,10 @@ def prompt_tokens(model: Model, prompt: Prompt, chat: bool | None) -> tuple[list
         return start + model.tokenizer.encode(prompt), prompt
     if not prompt:
         raise InputError("The prompt must not be empty.", hint="Give at least one message or token.", param="prompt")
-    if isinstance(prompt[0], int):
-        tokens = [int(t) for t in prompt]  # type: ignore[call-overload]
+    tokens = [token for token in prompt if isinstance(token, int)]
+    messages = [dict(message) for message in prompt if isinstance(message, Mapping)]
+    if tokens and not messages:
         return tokens, model.tokenizer.decode(tokens)
-    messages = [dict(message) for message in prompt]  # type: ignore[call-overload]
     return model.tokenizer.chat(messages), str(messages[-1].get("content", ""))
 
 

@@ -35,7 +35,6 @@ class Batch:
     guidance: Tensor | None
     eos_never: Tensor | None
     eos_last: Tensor | None
-    guided: bool
 
 
 def kind_of(request: Request) -> str:
@@ -67,7 +66,6 @@ def batch_of(requests: list[Request], device: torch.device) -> Batch:
         guidance=values(lambda r: r.sampling.guidance, 0.0),
         eos_never=values(lambda r: r.sampling.eos == "never", False),
         eos_last=values(lambda r: r.sampling.eos == "last", False),
-        guided=any(r.sampling.guidance > 0 for r in requests),
     )
 
 

@@ -1,7 +1,7 @@
 """The rows being denoised, as one set of tensors; rows join, leave and are stepped together.
 
-Letters: B rows, C columns. Column C-1 is spare: no row reaches it, so padded indices may point there. Prompt, template and
-padding are frozen; what is neither masked nor frozen is held.
+Letters: B rows, C columns. Column C-1 is spare: no row reaches it, so padded indices may point there. Prompt, template
+and padding are frozen; what is neither masked nor frozen is held.
 """
 
 from __future__ import annotations
@@ -160,3 +160,11 @@ def apply(canvas: Canvas, index: Tensor, action: Tensor, written: Tensor, mask_i
         step=canvas.step + 1,
         total=canvas.total + 1,
     )
+
+
+def trim(canvas: Canvas, columns: int) -> Canvas:
+    """Drop columns that no row reaches any more."""
+    if canvas.columns == columns:
+        return canvas
+    grids = {f.name: getattr(canvas, f.name) for f in fields(canvas)}
+    return replace(canvas, **{name: t[:, :columns] for name, t in grids.items() if t.dim() == 2})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -83,8 +84,9 @@ def part_of(view: StepView, group: Group) -> StepView:
     """The group's rows, with only the optional signals that it asked for."""
     optional = {"entropy", "margin", "logits", "shadow", "noise"}
     values = {f.name: getattr(view, f.name) for f in fields(view)}
-    kept = {k: None if k in optional - group.strategy.signals else v for k, v in values.items()}
-    return replace(view, **{k: v if v is None else v.index_select(0, group.rows) for k, v in kept.items()})
+    dropped: dict[str, Any] = dict.fromkeys(optional - group.strategy.signals)
+    kept = {k: v.index_select(0, group.rows) for k, v in values.items() if v is not None and k not in dropped}
+    return replace(view, **kept | dropped)
 
 
 def merge(parts: list[Decision], groups: list[Group], view: StepView) -> Decision:

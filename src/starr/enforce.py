@@ -4,7 +4,8 @@ Always: frozen positions never move; only masks are committed, only held tokens 
 mode: while masks remain a step commits at least one (the most confident, ties to the lower position) and revokes fewer
 than it commits (the largest threshold - confidence first, without thresholds the lowest confidence; ties to the lower
 position). So every step leaves fewer masks, and a run ends within ``length`` steps. The mask token is never proposed
-(see ``propose``), hence never committed. The last allowed step commits every mask, in either mode.
+(see ``propose``), hence never committed. A step that grows the canvas is free of the progress rules: the context bounds
+how often that happens. The last allowed step commits every mask, in either mode.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ def enforce(decision: Decision, view: StepView, *, literal: Tensor, last: Tensor
     """Actions (B, W) int8 that may be carried out; ``literal`` and ``last`` are (B,) bool."""
     allowed = permit(decision.action, view)
     progress = limit_revocations(ensure_commit(allowed, view), decision, view)
-    action = torch.where(literal[:, None], allowed, progress)
+    free = literal if decision.grow is None else literal | (decision.grow > 0)
+    action = torch.where(free[:, None], allowed, progress)
     flush = last if decision.stop is None else last | decision.stop
     return torch.where(flush[:, None] & view.masked, int(Action.COMMIT), action).to(torch.int8)
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor
 
+from starr.canvas import Canvas, select
 from starr.request import Request
 from starr.strategy.registry import text_form
 from starr.text import settled_text, until_end
@@ -43,6 +45,7 @@ class Row:
 
     id: int
     request: Request
+    length: int  # prompt and canvas positions; more than the request's where a strategy grows the canvas
     started: float = field(default_factory=perf_counter)
     forwards: int = 0
     full_forwards: int = 0
@@ -83,8 +86,7 @@ class Event:
     settled: int  # leading canvas positions that can never change again
     row: Row = field(repr=False)
     model: Model = field(repr=False)
-    commits: int = 0
-    revocations: int = 0
+    counts: tuple[int, int, int]  # commits, revocations, revisions so far
     generation: Generation | None = field(default=None, repr=False)
 
     @cached_property
@@ -105,7 +107,7 @@ class Event:
     def stats(self) -> Stats:
         """Figures so far."""
         kept = until_end([t for t, m in zip(self.tokens, self.masked, strict=True) if not m], self.model.spec.eos_ids)
-        return stats_of(self.row, len(kept), self.masked.count(False), (self.commits, self.revocations, 0))
+        return stats_of(self.row, len(kept), self.masked.count(False), self.counts)
 
 
 def stats_of(row: Row, tokens: int, canvas_tokens: int, counts: tuple[int, int, int]) -> Stats:
@@ -121,7 +123,7 @@ def stats_of(row: Row, tokens: int, canvas_tokens: int, counts: tuple[int, int, 
         commits=commits,
         revocations=revocations,
         revisions=revisions,
-        row_positions=len(row.request.tokens),
+        row_positions=row.length,
         buffer_bytes=row.buffer_bytes,
     )
 
@@ -140,43 +142,77 @@ class Final:
 def finish(row: Row, final: Final, model: Model) -> Generation:
     """The result of a row that is done."""
     request, spec = row.request, model.spec
-    dropped = [spec.eos_ids[0] if m else t for t, m in zip(final.tokens, final.masked, strict=True)]
-    kept = until_end(dropped, spec.eos_ids) if request.ends else dropped
-    text = model.tokenizer.decode(kept)
+    whole = [spec.eos_ids[0] if m else t for t, m in zip(final.tokens, final.masked, strict=True)]
+    kept = until_end(whole, spec.eos_ids) if request.ends else whole
     stats = stats_of(row, len(kept), final.masked.count(False), final.counts)
-    names = {"model": model.name, "strategy": text_form(request.strategy), "cache": text_form(request.cache)}
-    trace = None
-    if request.trace:
-        records = [row.record(i) for i in range(len(row.history))]
-        used = {t for r in records for t in (*r.tokens, *r.proposal)} | set(dropped)
-        trace = Trace(
-            **names,
-            prompt=request.prompt,
-            prompt_tokens=request.start,
-            length=len(final.tokens),
-            mask_id=spec.mask_id,
-            steps=records,
-            tokens=dropped,
-            pieces={token: model.tokenizer.piece(token) for token in sorted(used)},
-            text=text,
-            stats=stats,
-        )
-    return Generation(
-        text=text,
+    result = Generation(
+        text=model.tokenizer.decode(kept),
         tokens=kept,
-        finish_reason="stop" if len(kept) < len(dropped) else "length",
+        finish_reason="stop" if len(kept) < len(whole) else "length",
+        model=model.name,
+        strategy=text_form(request.strategy),
+        cache=text_form(request.cache),
         seed=request.seed,
         prompt_tokens=request.start,
         stats=stats,
-        trace=trace,
         commit_steps=final.committed_at[: len(kept)],
         logprobs=[math.log(max(c, 1e-6)) for c in final.committed_with[: len(kept)]],
-        **names,
+    )
+    return replace(result, trace=trace_of(row, result, whole, model)) if request.trace else result
+
+
+def trace_of(row: Row, result: Generation, whole: list[int], model: Model) -> Trace:
+    """Everything a viewer needs; ``whole`` is the canvas with what was dropped behind the end-of-text filled in."""
+    records = [row.record(i) for i in range(len(row.history))]
+    used = {token for r in records for token in (*r.tokens, *r.proposal)} | set(whole)
+    return Trace(
+        model=result.model,
+        strategy=result.strategy,
+        cache=result.cache,
+        prompt=row.request.prompt,
+        prompt_tokens=result.prompt_tokens,
+        length=len(whole),
+        mask_id=model.spec.mask_id,
+        steps=records,
+        tokens=whole,
+        pieces={token: model.tokenizer.piece(token) for token in sorted(used)},
+        text=result.text,
+        stats=result.stats,
     )
 
 
-def event_of(row: Row, model: Model, tokens: list[int], masked: list[bool], settled: int) -> Event:
-    """An event of a row that goes on."""
-    kept = until_end(tokens[:settled], model.spec.eos_ids)
-    row.shown = settled_text(model.tokenizer, kept, row.shown)
-    return Event(row.id, row.shown, False, tokens, masked, settled, row, model)
+def events_of(rows: list[Row], canvas: Canvas, settled: list[int], finished: set[int], model: Model) -> list[Event]:
+    """Events of the rows that are streamed or ``finished``; only their tokens leave the device."""
+    watched = [i for i, row in enumerate(rows) if row.request.stream or i in finished]
+    if not watched:
+        return []
+    chosen = select(canvas, torch.tensor(watched, device=canvas.tokens.device))
+    counts = torch.stack([chosen.commits, chosen.revocations, chosen.revisions], dim=1).tolist()
+    grids = [getattr(chosen, n).tolist() for n in ("tokens", "masked", "committed_at", "committed_with")]
+    events = []
+    for k, i in enumerate(watched):
+        row = rows[i]
+        part = slice(row.request.start, row.length)
+        final = Final(*(grid[k][part] for grid in grids), tuple(counts[k]))
+        until = len(final.tokens) if i in finished else settled[i] - row.request.start
+        events.append(event_of(row, final, until, i in finished, model))
+    return events
+
+
+def event_of(row: Row, final: Final, settled: int, done: bool, model: Model) -> Event:
+    result = finish(row, final, model) if done else None
+    if result is None and row.request.ends:
+        kept = until_end(final.tokens[:settled], model.spec.eos_ids)
+        row.shown = settled_text(model.tokenizer, kept, row.shown)
+    return Event(
+        id=row.id,
+        text=row.shown if result is None else result.text,
+        done=done,
+        tokens=final.tokens,
+        masked=final.masked,
+        settled=settled,
+        row=row,
+        model=model,
+        counts=final.counts,
+        generation=result,
+    )

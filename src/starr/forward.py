@@ -1,7 +1,7 @@
 """Model calls: positions of some rows in, hidden states out. Three kinds, by what the rows' caches and strategies ask.
 
-Letters: K rows of one call, C columns (the last one spare), Q queried, O observed, W window positions, D width. Where the
-model's logits are shifted (Dream), the hidden state that predicts position i is that of position i - 1.
+Letters: K rows of one call, C columns (the last one spare), Q queried, O observed, W window positions, D width. Where
+the model's logits are shifted (Dream), the hidden state that predicts position i is that of position i - 1.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from starr.batch import Batch
+from starr.canvas import Canvas
+from starr.model.spec import ModelSpec
 from starr.model.transformer import KVBuffer, Transformer
-from starr.observe import Places
+from starr.observe import Places, places
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +54,14 @@ def queried(net: Transformer, tokens: Tensor, length: Tensor, where: Places, buf
 
 
 def slots_of(where: Places, columns: int) -> Tensor:
-    """(K, C) int64: the place of each column among the queried ones (0 for those not queried, which nobody asks for)."""
+    """(K, C) int64: the place of each column among the queried ones (0 for the others, which nobody asks for)."""
     rows, most = where.index.shape
     place = torch.arange(most, device=where.index.device).expand(rows, most)
     return torch.zeros((rows, columns), dtype=torch.int64, device=place.device).scatter_(1, where.index, place)
 
 
 def shadowed(net: Transformer, tokens: Tensor, length: Tensor, index: Tensor, mask_id: int) -> tuple[Hidden, Hidden]:
-    """A whole forward with a shadow block of masks behind it (WINO, arXiv:2507.18578); the second result is the shadow's.
+    """A whole forward with a shadow block of masks behind it (WINO, arXiv:2507.18578); the second result is its states.
 
     Shadow j stands at the position of window column ``index[:, j]`` and sees everything but that column itself; nobody
     else sees the shadow. So its state gives the leave-one-out distribution of a held token.
@@ -87,3 +90,67 @@ def grown(buffer: KVBuffer | None, rows: list[int | None], slots: int, empty: KV
         for target, source in ((empty.keys, buffer.keys), (empty.values, buffer.values)):
             target[:, new, :, :width] = source[:, old, :, :width]
     return empty
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What one step's forward works on."""
+
+    canvas: Canvas
+    batch: Batch
+    window: Tensor  # (B, W) int64: columns of each row's window
+    observed: Places  # (B, O): the positions to predict
+    query: Tensor  # (B, C) bool, for rows with a buffer
+    most_queried: int
+    ragged: bool
+    buffer: KVBuffer | None
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """Hidden states of a step."""
+
+    observed: Tensor  # (B * O, D)
+    shadow: Tensor | None  # (K * W, D), of the rows that asked for it
+    unguided: Tensor | None  # (B * O, D), with the prompt masked
+
+
+def compute(net: Transformer, spec: ModelSpec, call: Call) -> States:
+    """One forward for each kind of row in the batch (usually there is one kind), and one more for guidance."""
+    canvas, batch = call.canvas, call.batch
+    shadow = None
+    parts: list[tuple[Tensor, Hidden]] = []
+    if len(batch.plain):
+        tokens, length = rows_of(batch.plain, canvas.tokens, canvas.length)
+        parts.append((batch.plain, whole(net, tokens, length, call.ragged)))
+    if len(batch.buffered) and call.buffer is not None:
+        tokens, length, query = rows_of(batch.buffered, canvas.tokens, canvas.length, call.query)
+        parts.append((batch.buffered, queried(net, tokens, length, places(query, call.most_queried), call.buffer)))
+    if len(batch.shadowed):
+        tokens, length, window = rows_of(batch.shadowed, canvas.tokens, canvas.length, call.window)
+        found, behind = shadowed(net, tokens, length, window, spec.mask_id)
+        parts.append((batch.shadowed, found))
+        shadow = behind.states.flatten(0, 1)
+    states = gather_parts(parts, call.observed.index, spec.shift)
+    unguided = None
+    if batch.guidance is not None:
+        blind = canvas.tokens.masked_fill(canvas.column_index < canvas.start[:, None], spec.mask_id)
+        without = whole(net, blind, canvas.length, call.ragged)
+        unguided = without.at(call.observed.index, spec.shift).flatten(0, 1)
+    return States(states.flatten(0, 1), shadow, unguided)
+
+
+def rows_of(rows: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """The given rows of each tensor; all of them is a no-op."""
+    return tensors if len(rows) == len(tensors[0]) else tuple(t.index_select(0, rows) for t in tensors)
+
+
+def gather_parts(parts: list[tuple[Tensor, Hidden]], columns: Tensor, shift: bool) -> Tensor:
+    """(B, O, D) from the calls that each served some rows."""
+    if len(parts) == 1:
+        return parts[0][1].at(columns, shift)
+    pieces = [hidden.at(columns.index_select(0, rows), shift) for rows, hidden in parts]
+    together = pieces[0].new_zeros(len(columns), *pieces[0].shape[1:])
+    for (rows, _), piece in zip(parts, pieces, strict=True):
+        together[rows] = piece
+    return together

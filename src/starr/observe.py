@@ -49,7 +49,7 @@ def window_index(canvas: Canvas, width: int) -> Tensor:
 
 
 def remember(canvas: Canvas, where: Places, found: Proposals, last_eos: Tensor | None) -> Canvas:
-    """Write proposals (N = B * O rows) into the memory; ``last_eos`` (N,) bool zeroes the confidence of such proposals."""
+    """Write proposals (N = B * O rows) into the memory; those in ``last_eos`` (N,) bool get confidence 0."""
     shape = where.index.shape
     masked = canvas.masked.gather(1, where.index)
     proposed = found.confidence if last_eos is None else found.confidence.masked_fill(last_eos, 0.0)
@@ -98,3 +98,14 @@ def observe(canvas: Canvas, index: Tensor, signals: frozenset[str], logits: Tens
         logits=logits,
         noise=draw,
     )
+
+
+def window_logits(canvas: Canvas, index: Tensor, where: Places, found: Proposals) -> Tensor | None:
+    """(B, W, V) for strategies that want the distribution; zeros where nothing was observed."""
+    if found.logits is None:
+        return None
+    rows, width = index.shape
+    values = found.logits.view(rows, -1, found.logits.shape[1])
+    place = torch.where(where.real, where.index - canvas.window_start[:, None], width)
+    blank = values.new_zeros(rows, width + 1, values.shape[2])
+    return blank.scatter_(1, place[..., None].expand_as(values), values)[:, :width]

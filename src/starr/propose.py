@@ -1,14 +1,15 @@
 """Hidden states to candidate tokens and their probabilities, in row chunks, in float32, without a full softmax.
 
-Letters: N asked rows (positions of any batch row), D width, V vocabulary. Confidence is 1 / sum(exp(logit - max)), which
-keeps full precision near 1, rounded to a grid of 2^-16: float noise of different batch shapes cannot reorder saturated
-tokens. The mask id is at -inf, so it is never proposed. Ties go to the lower token id.
+Letters: N asked rows (positions of any batch row), D width, V vocabulary. Confidence is 1 / sum(exp(logit - max)),
+which keeps full precision near 1, rounded to a grid of 2^-16: float noise of different batch shapes cannot reorder
+saturated tokens. The mask id is at -inf, so it is never proposed. Ties go to the lower token id.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -37,8 +38,8 @@ class Ask:
 
     def rows(self, part: slice) -> Ask:
         """The same for some of the rows."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Ask(**{k: v[part] if isinstance(v, Tensor) else v for k, v in values.items()})
+        values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{name: v[part] for name, v in values.items() if isinstance(v, Tensor)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def propose(head: Callable[[Tensor], Tensor], hidden: Tensor, ask: Ask, vocab_si
     if len(parts) == 1:
         return parts[0]
     joined = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Proposals)}
-    return Proposals(**{k: None if v[0] is None else torch.cat(v) for k, v in joined.items()})
+    return replace(parts[0], **{name: torch.cat(v) for name, v in joined.items() if v[0] is not None})
 
 
 def logits_of(head: Callable[[Tensor], Tensor], hidden: Tensor, ask: Ask) -> Tensor:
@@ -112,7 +113,7 @@ def on_grid(probability: Tensor) -> Tensor:
 
 def weighted_sum(shifted: Tensor) -> Tensor:
     """sum x exp(x) over the vocabulary, a few rows at a time; exp(x) is 0 far before x matters, so x is clamped."""
-    parts = [rows.clamp(min=-1e4).mul_(rows.exp()).sum(dim=1) for rows in shifted.split(8)]
+    parts = [rows.clamp(min=-1e4).mul_(rows.exp()).sum(dim=1) for rows in torch.split(shifted, 8)]
     return torch.cat(parts)
 
 

@@ -87,6 +87,22 @@ def check_request(request: Request, model: Model) -> None:
         rule("max_forwards", request.max_forwards, 1, 10**9)
     rule("seed", request.seed, 0, 2**63 - 1)
     one_of("enforce", request.enforce, ENFORCE_MODES)
+    check_cache(request)
+
+
+def check_cache(request: Request) -> None:
+    """Refuse what a buffer of old K/V cannot serve."""
+    if not request.cache.buffered:
+        return
+    name, why = request.strategy.name, None
+    if request.strategy.grows:
+        why = f"{name} moves positions"
+    elif "shadow" in request.strategy.signals:
+        why = f"{name} needs its shadow block in a whole forward"
+    elif request.sampling.guidance > 0:
+        why = "guidance runs a second canvas"
+    if why:
+        raise InputError(f"Cache {request.cache.name} cannot be used: {why}.", hint="Use cache none.", param="cache")
     request.cache.check(request)
 
 

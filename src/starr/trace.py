@@ -1,7 +1,7 @@
 """What happened: records of steps, the trace of a run, its figures, and the result. File format 1.
 
-Arrays of a record cover the step's window, before the step's action. ``decided`` is the strategy's word, ``action`` what
-``enforce`` let through. Positions are relative to the canvas start, the first position after the prompt.
+Arrays of a record cover the step's window, before the step's action. ``decided`` is the strategy's word, ``action``
+what ``enforce`` let through. Positions are relative to the canvas start, the first position after the prompt.
 """
 
 from __future__ import annotations

@@ -89,7 +89,8 @@ class Strategy:
     ``signals`` names the optional StepView fields to compute; ``revokes`` says whether it may act on held tokens (then
     held positions are observed too, and text settles only when a window closes); ``keeps`` names the (B,) carry entries
     that outlive a window (all others begin anew); ``extra_steps`` are steps it may take after the last mask is gone;
-    ``moves_end`` opens each window over the whole rest of the canvas, for ``Decision.end`` to shorten.
+    ``moves_end`` opens each window over the whole rest of the canvas, for ``Decision.end`` to shorten; ``grows`` is the
+    most masks one decision may insert (a step that inserts need not commit).
     """
 
     name: ClassVar[str]
@@ -99,6 +100,7 @@ class Strategy:
     keeps: ClassVar[frozenset[str]] = frozenset()
     extra_steps: ClassVar[int] = 0
     moves_end: ClassVar[bool] = False
+    grows: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         check(self)
