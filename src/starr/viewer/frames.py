@@ -1,0 +1,119 @@
+"""From steps to frames: the whole canvas after every step, and the curves over steps.
+
+Frame k is the canvas after k steps: frame 0 is the start, frame n the end. A position's token at frame k is what the next
+step that sees it finds there, and the final tokens where no step sees it again; so frames hold what really was written,
+whatever the proposals were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Trace = Mapping[str, Any]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+MASKED = -1
+COMMIT, REVOKE, REVISE = 1, 2, 3
+
+
+def extent(trace: Trace) -> int:
+    """Positions of the canvas: the stated length, or more where a window or the final tokens reach further."""
+    ends = [step["window"][1] for step in trace["steps"]]
+    return max(trace["length"], len(trace.get("tokens") or []), *ends, 1)
+
+
+def frames(trace: Trace) -> Ints:
+    """(steps + 1, length) token ids, MASKED where a position is a mask."""
+    steps = trace["steps"]
+    rows = np.full((len(steps) + 1, extent(trace)), MASKED, dtype=np.int64)
+    rows[-1] = final(trace, rows.shape[1])
+    for index in range(len(steps) - 1, -1, -1):
+        rows[index] = rows[index + 1]
+        start, end = steps[index]["window"]
+        tokens, masked = np.array(steps[index]["tokens"], dtype=np.int64), np.array(steps[index]["masked"], dtype=bool)
+        rows[index, start:end] = np.where(masked, MASKED, tokens)
+    return rows
+
+
+def final(trace: Trace, length: int) -> Ints:
+    """(length,) tokens after the last step: as recorded, else every step's actions applied to its proposals."""
+    row = np.full(length, MASKED, dtype=np.int64)
+    if trace.get("tokens"):
+        tokens = np.array(trace["tokens"], dtype=np.int64)
+        row[: len(tokens)] = np.where(tokens == trace.get("mask_id", MASKED), MASKED, tokens)
+        return row
+    for step in trace["steps"]:
+        start, end = step["window"]
+        action = np.array(step["action"])
+        before = np.where(np.array(step["masked"], dtype=bool), MASKED, np.array(step["tokens"]))
+        written = np.where((action == COMMIT) | (action == REVISE), np.array(step["proposal"]), before)
+        row[start:end] = np.where(action == REVOKE, MASKED, written)
+    return row
+
+
+def piece(trace: Trace, token: int) -> str:
+    """The text of a token; its id in angle brackets where the trace does not say."""
+    return str(trace.get("pieces", {}).get(str(token), f"<{token}>"))
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """Series over steps. ``masks`` and the clocks have one value per frame (steps + 1), the others one per step."""
+
+    masks: list[int]
+    commits: list[int]
+    revocations: list[int]
+    revisions: list[int]
+    least: list[float | None]  # over the masked positions of the window
+    mean: list[float | None]
+    low: list[float | None]  # the band of thresholds over the window
+    high: list[float | None]
+    queried: list[int]  # positions recomputed by the step's forward
+    forwards: list[float]
+    positions: list[int]
+    milliseconds: list[float]
+
+
+def curves(trace: Trace, rows: Ints) -> Curves:
+    """The series of a trace whose ``frames`` are given."""
+    steps = trace["steps"]
+    actions = [np.array(step["action"]) for step in steps]
+    waiting = [spread(step["confidence"], step["masked"]) for step in steps]
+    bands = [spread(step["threshold"], None) if step.get("threshold") else (None, None, None) for step in steps]
+    queried = [int(step.get("positions") or sum(step["queried"])) for step in steps]
+    # A step may cost more than one forward (guidance, leave-one-out): the total is spread evenly over the steps.
+    share = trace.get("stats", {}).get("forwards", len(steps)) / max(len(steps), 1)
+    return Curves(
+        masks=[int(count) for count in (rows == MASKED).sum(axis=1)],
+        commits=[int((action == COMMIT).sum()) for action in actions],
+        revocations=[int((action == REVOKE).sum()) for action in actions],
+        revisions=[int((action == REVISE).sum()) for action in actions],
+        least=[low for low, _, _ in waiting],
+        mean=[mean for _, mean, _ in waiting],
+        low=[low for low, _, _ in bands],
+        high=[high for _, _, high in bands],
+        queried=queried,
+        forwards=[round(share * index, 3) for index in range(len(steps) + 1)],
+        positions=[0, *accumulate(queried)],
+        milliseconds=[0.0, *clock(trace)],
+    )
+
+
+def clock(trace: Trace) -> list[float]:
+    """Milliseconds since the start at the end of each step; never backwards, zero where unknown."""
+    return list(accumulate((round(1000.0 * step.get("seconds", 0.0), 2) for step in trace["steps"]), max))
+
+
+def spread(values: list[float | None], among: list[bool] | None) -> tuple[float | None, float | None, float | None]:
+    """Least, mean and greatest of the finite values among the chosen positions (all if None); None where there are none."""
+    found = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    found = found[np.isfinite(found) & (np.ones(len(found), bool) if among is None else np.array(among, bool))]
+    if not len(found):
+        return None, None, None
+    return round(float(found.min()), 3), round(float(found.mean()), 3), round(float(found.max()), 3)

@@ -1,0 +1,64 @@
+"""One HTML file that shows traces: opened from disk, no server, no network, nothing but what stands in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import re
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from starr.errors import InputError
+from starr.viewer.check import check
+from starr.viewer.compare import differences
+from starr.viewer.frames import Trace
+from starr.viewer.pack import encode, pack
+from starr.viewer.words import ABOVE, BELOW, LANES, STATES, ZERO
+
+MOST_LANES = 4
+SCRIPTS = ("unpack", "frames", "draw", "text", "map", "curves", "life", "difference", "export", "controls", "main")
+
+
+def page(traces: Sequence[dict[str, Any]], title: str = "STaRR") -> str:
+    """The page for one to four traces of format 1, one lane each."""
+    if not 1 <= len(traces) <= MOST_LANES:
+        raise InputError(f"A page shows 1 to {MOST_LANES} traces, not {len(traces)}.", hint="Give fewer or more.")
+    lanes: list[Trace] = [check(trace, f"trace {index + 1}") for index, trace in enumerate(traces)]
+    data = encode({"lanes": [pack(trace) for trace in lanes], "differences": differences(lanes)})
+    style, script = style_text(), script_text()
+    parts = {
+        "SCRIPT_HASH": fingerprint(script), "STYLE_HASH": fingerprint(style), "TITLE": html.escape(title),
+        "DATA": data, "STYLE": style, "SCRIPT": script,
+    }  # fmt: skip
+    return re.sub(r"@([A-Z_]+)@", lambda place: parts[place[1]], source("page.html"))
+
+
+def source(name: str) -> str:
+    """A file of the page."""
+    return files("starr.viewer").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def script_text() -> str:
+    """All scripts as one: a shared scope, no build step."""
+    meanings = {look.word: look.meaning for look in STATES}
+    body = "\n".join(source(f"{name}.js") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\nconst MEANINGS = {json.dumps(meanings)};\n{body}\n}})();\n'
+
+
+def style_text() -> str:
+    """The style sheet, with the colours of ``words`` as variables of both themes."""
+    themes = []
+    for place, selector in enumerate((":root", '[data-theme="dark"]')):
+        colours = {look.word: (look.light, look.dark)[place] for look in STATES}
+        colours |= {"above": ABOVE[place], "below": BELOW[place], "zero": ZERO[place]}
+        colours |= {f"lane{index}": pair[place] for index, pair in enumerate(LANES)}
+        themes.append(f"{selector} {{ {' '.join(f'--{name}: {colour};' for name, colour in colours.items())} }}")
+    return "\n".join([*themes, source("page.css")])
+
+
+def fingerprint(text: str) -> str:
+    """What the page's security policy lets run: exactly this text."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")

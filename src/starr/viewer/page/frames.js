@@ -1,0 +1,75 @@
+// What a lane looks like at a frame. Frame k is the canvas after k steps; step k − 1 led to it.
+
+const STATES = ["masked", "fresh", "held", "revoked", "revised", "settled", "frozen"];
+const STATE = Object.fromEntries(STATES.map((word, index) => [word, index]));
+
+// The place of (step, position) in the columns, −1 where the step's window does not reach.
+function cellAt(lane, step, position) {
+  if (step < 0 || step >= lane.steps) return -1;
+  const [start, end] = lane.windows[step];
+  return position < start || position >= end ? -1 : lane.offsets[step] + position - start;
+}
+
+function tokenAt(lane, frame, position) {
+  return lane.canvas[frame * lane.length + position];
+}
+
+function stateAt(lane, frame, position) {
+  const masked = tokenAt(lane, frame, position) === 0;
+  const cell = cellAt(lane, frame - 1, position);
+  const action = cell < 0 ? KEEP : lane.action[cell];
+  if (masked) return action === REVOKE ? STATE.revoked : STATE.masked;
+  if (action === COMMIT) return STATE.fresh;
+  if (action === REVISE) return STATE.revised;
+  if (tokenAt(lane, 0, position) !== 0) return STATE.frozen;
+  return lane.lastSeen[position] < frame ? STATE.settled : STATE.held;
+}
+
+// The token to show: for a revoked position the one it lost.
+function shownToken(lane, frame, position, state) {
+  return tokenAt(lane, state === STATE.revoked ? frame - 1 : frame, position);
+}
+
+function isSpecial(piece) {
+  return /^<\|.*\|>$|^(<s>|<\/s>|<pad>|<eos>|<bos>)$/.test(piece);
+}
+
+// A token's text as the canvas shows it: end-of-text and its kin are one small sign until whitespace is asked for.
+function shownText(piece, whitespace) {
+  if (piece === "") return "∅";
+  if (!whitespace) return isSpecial(piece) ? "∎" : piece;
+  return piece.replaceAll(" ", "·").replaceAll("\t", "→\t").replaceAll("\n", "⏎\n");
+}
+
+function quoted(lane, token) {
+  return token === 0 ? "▒" : lane.pieces[token].replaceAll("\n", "⏎").replaceAll("\t", "→").replace(/^ /, "␣") || "∅";
+}
+
+function numberText(value) {
+  return value === UNKNOWN ? "unknown" : (value / GRAIN).toFixed(3);
+}
+
+// Confidence minus threshold in thousandths; null where there is nothing to compare.
+function marginAt(lane, cell) {
+  if (!lane.threshold || lane.threshold[cell] === UNKNOWN || lane.confidence[cell] === UNKNOWN) return null;
+  return lane.confidence[cell] - lane.threshold[cell];
+}
+
+// Why an action was not the plain word of the threshold: "slow label", "fast label", "progress rule" or "".
+function forcedBy(lane, cell) {
+  if (lane.action[cell] !== lane.decided[cell]) return "progress rule";
+  if (lane.label && lane.action[cell] !== KEEP && lane.label[cell] === SLOW) return "slow label";
+  if (lane.label && lane.action[cell] !== KEEP && lane.label[cell] === FAST) return "fast label";
+  return "";
+}
+
+// The last frame reached at time t of a clock.
+function frameAt(lane, clock, time) {
+  const times = lane.curves[clock];
+  let low = 0, high = lane.steps;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (times[middle] <= time + 1e-6) low = middle; else high = middle - 1;
+  }
+  return low;
+}

@@ -1,0 +1,114 @@
+// The map: a row for every step, a column for every position. Drawn once; only the two cursors move while scrubbing.
+
+const AXIS = { left: 34, top: 18 };
+const LEAST_CELL = 6, MOST_CELL = 20;
+
+function mapSizes(lane, room, zoom) {
+  const fit = Math.max(LEAST_CELL, Math.min(MOST_CELL, Math.floor((room - AXIS.left) / lane.length)));
+  const width = zoom === "fit" ? fit : Number(zoom);
+  return { width, height: Math.max(LEAST_CELL, Math.min(width, 14)) };
+}
+
+function drawMap(lane, canvas, size) {
+  const { width: w, height: h } = size;
+  const full = { width: AXIS.left + w * lane.length + 2, height: AXIS.top + h * lane.steps + 2 };
+  canvas.style.width = full.width + "px";
+  canvas.style.height = full.height + "px";
+  const ctx = prepare(canvas, full.width, full.height);
+  drawCells(ctx, lane, size);
+  drawMarks(ctx, lane, size);
+  drawBorders(ctx, lane, size);
+  drawMapAxes(ctx, lane, size);
+  canvas.setAttribute("aria-label",
+    `Map of ${lane.title}: ${lane.length} positions by ${lane.steps} steps. Arrow keys move through steps and positions.`);
+}
+
+// A cell that this forward did not query keeps its last confidence and is drawn as a thin bar.
+function drawCells(ctx, lane, { width: w, height: h }) {
+  const colours = ramp();
+  lane.windows.forEach(([start, end], step) => {
+    for (let position = start; position < end; position++) {
+      const cell = lane.offsets[step] + position - start, margin = marginAt(lane, cell);
+      const value = margin === null ? (lane.confidence[cell] - 500) / 500 : margin / 500;
+      ctx.fillStyle = colours[100 + Math.round(100 * Math.max(-1, Math.min(1, value)))];
+      const x = AXIS.left + position * w, y = AXIS.top + step * h, fresh = lane.queried[cell];
+      ctx.fillRect(x, fresh ? y : y + h * 0.35, w, fresh ? h : h * 0.3);
+    }
+  });
+}
+
+function drawMarks(ctx, lane, { width: w, height: h }) {
+  const r = Math.min(w, h) * 0.36;
+  lane.windows.forEach(([start, end], step) => {
+    for (let position = start; position < end; position++) {
+      const cell = lane.offsets[step] + position - start;
+      if (lane.action[cell] === KEEP && lane.decided[cell] === KEEP) continue;
+      const x = AXIS.left + (position + 0.5) * w, y = AXIS.top + (step + 0.5) * h;
+      for (const kind of marksOf(lane, cell)) mark(ctx, kind, x, y, kind === "progress" ? Math.min(w, h) * 0.46 : r);
+    }
+  });
+}
+
+// A frame around the steps of each window.
+function drawBorders(ctx, lane, { width: w, height: h }) {
+  ctx.strokeStyle = css("ink");
+  ctx.lineWidth = 1;
+  let first = 0;
+  for (let step = 1; step <= lane.steps; step++) {
+    const [start, end] = lane.windows[first];
+    if (step < lane.steps && lane.windows[step][0] === start && lane.windows[step][1] === end) continue;
+    ctx.strokeRect(AXIS.left + start * w + 0.5, AXIS.top + first * h + 0.5, (end - start) * w, (step - first) * h);
+    first = step;
+  }
+}
+
+function drawMapAxes(ctx, lane, { width: w, height: h }) {
+  ctx.fillStyle = css("soft");
+  const everyPosition = w * 8 >= 56 ? 8 : w * 16 >= 56 ? 16 : 32, everyStep = h * 5 >= 24 ? 5 : 10;
+  ctx.textAlign = "left";
+  for (let position = 0; position < lane.length; position += everyPosition)
+    ctx.fillText(position, AXIS.left + position * w, AXIS.top - 5);
+  ctx.textAlign = "right";
+  for (let step = everyStep; step <= lane.steps; step += everyStep)
+    ctx.fillText(step, AXIS.left - 5, AXIS.top + (step - 0.5) * h + 4);
+  ctx.textAlign = "left";
+}
+
+// (step, position) under a point of the map.
+function mapCell(lane, size, x, y) {
+  const position = Math.floor((x - AXIS.left) / size.width), step = Math.floor((y - AXIS.top) / size.height);
+  return { position: Math.max(0, Math.min(lane.length - 1, position)), step: Math.max(0, Math.min(lane.steps - 1, step)) };
+}
+
+function place(node, shown, left, top, width, height) {
+  node.hidden = !shown;
+  if (shown) Object.assign(node.style, { left: left + "px", top: top + "px", width: width + "px", height: height + "px" });
+}
+
+// The row of the last step taken and the column of the chosen position; the row is kept in sight.
+function showMapCursors(lane, size, frame, position) {
+  const { width: w, height: h } = size, box = document.getElementById("map-scroll");
+  const y = AXIS.top + (frame - 1) * h, x = AXIS.left + (position ?? 0) * w;
+  place(document.getElementById("map-step"), frame > 0, AXIS.left - 1, y - 1, w * lane.length + 2, h + 2);
+  place(document.getElementById("map-position"), position !== null, x - 1, AXIS.top - 1, w + 2, h * lane.steps + 2);
+  if (size.boxHeight < size.mapHeight) {
+    if (y < box.scrollTop + AXIS.top) box.scrollTop = Math.max(0, y - AXIS.top);
+    else if (y + h > box.scrollTop + size.boxHeight - 20) box.scrollTop = y + h - size.boxHeight + 20;
+  }
+}
+
+function showMapLegend(list, note, lane) {
+  const bar = element("canvas", { class: "ramp", "aria-hidden": "true" });
+  const ctx = prepare(bar, 120, 14);
+  ramp().forEach((colour, index) => { ctx.fillStyle = colour; ctx.fillRect((index * 120) / 201, 0, 1, 14); });
+  const low = lane.threshold ? "0.5 below" : "confidence 0", high = lane.threshold ? "0.5 above the threshold" : "1";
+  list.replaceChildren(element("li", {}, low, bar, high));
+  for (const [kind, meaning] of Object.entries(MARKS)) {
+    const sample = element("canvas", { "aria-hidden": "true" });
+    mark(prepare(sample, 16, 16), kind, 8, 8, 5);
+    list.append(element("li", {}, sample, meaning));
+  }
+  list.append(element("li", {}, "▬ thin: not queried in this forward"), element("li", {}, "▭ frame: window (block)"));
+  note.textContent = lane.threshold ? "Colour is confidence minus threshold." :
+    "This strategy compares with no threshold: colour is confidence.";
+}

@@ -1,0 +1,84 @@
+// The lanes: a card for each with its text canvas, progress, figures and, at the end, its flag.
+// All text of a trace goes through textContent; nothing is ever read as HTML.
+
+function element(tag, attributes = {}, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
+function buildLane(lane) {
+  const name = element("button", { class: "name", "aria-pressed": "false" }, lane.title);
+  const status = element("p", { class: "status" });
+  const progress = element("progress", { max: lane.length, value: 0, "aria-label": `${lane.title}: positions decided` });
+  const text = element("div", { class: "text", tabindex: "0", role: "listbox", "aria-label": `Text of lane ${lane.number + 1}, ${lane.title}` });
+  const cells = Array.from({ length: lane.length }, (_, position) => {
+    const cell = element("span", { role: "option", id: `lane${lane.number}-${position}`, "data-position": position });
+    text.append(cell);
+    return cell;
+  });
+  const card = element("article", { class: "lane", "aria-label": `Lane ${lane.number + 1}: ${lane.title}` },
+    element("div", { class: "row" }, name, status), progress, text);
+  lane.view = { card, name, status, progress, text, cells, shown: new Int32Array(lane.length).fill(-1), frame: -1 };
+  return card;
+}
+
+// Writes only the cells that differ from what is shown.
+function showText(lane, frame, whitespace, redraw) {
+  const { cells, shown } = lane.view;
+  if (!redraw && lane.view.frame === frame) return;
+  for (let position = 0; position < lane.length; position++) {
+    const state = stateAt(lane, frame, position);
+    const token = shownToken(lane, frame, position, state);
+    const key = token * 8 + state;
+    if (shown[position] === key && !redraw) continue;
+    shown[position] = key;
+    const cell = cells[position], word = STATES[state];
+    cell.className = word;
+    cell.textContent = state === STATE.masked ? "▒" : shownText(lane.pieces[token], whitespace);
+    cell.dataset.id = state === STATE.revoked ? -1 : lane.ids[token];
+    cell.setAttribute("aria-label", `${position} ${word} ${quoted(lane, token)}`);
+  }
+  lane.view.frame = frame;
+  lane.view.progress.value = lane.length - lane.curves.masks[frame];
+}
+
+function showStatus(lane, frame) {
+  const { status } = lane.view, done = frame === lane.steps;
+  const taken = lane.curves.revocations.slice(0, frame).reduce((sum, count) => sum + count, 0);
+  const masks = lane.curves.masks[frame];
+  status.classList.toggle("flag", done);
+  status.dataset.done = done;
+  status.textContent = done ? flagText(lane, taken, masks) : `step ${frame} of ${lane.steps} · ${masks} masks left · ${taken} revoked`;
+}
+
+function flagText(lane, taken, masks) {
+  const speed = lane.stats.tokens_per_forward, parts = [`⚑ ${Math.round(lane.curves.forwards.at(-1))} forwards`];
+  if (speed !== undefined) parts.push(`${speed.toFixed(2)} tokens per forward`);
+  parts.push(`${taken} revoked`);
+  if (masks) parts.push(`${masks} masks left`);
+  if (lane.correct !== null) parts.push(lane.correct ? "✓ right" : "✗ wrong");
+  return parts.join(" · ");
+}
+
+// Marks the chosen position in the chosen lane, and only there.
+function showPick(lanes, chosen, position) {
+  for (const lane of lanes) {
+    const { text, cells, card, name } = lane.view, own = lane === chosen;
+    card.classList.toggle("chosen", own && lanes.length > 1);
+    name.setAttribute("aria-pressed", own);
+    text.querySelector(".picked")?.classList.remove("picked");
+    text.removeAttribute("aria-activedescendant");
+    if (!own || position === null || position >= lane.length) continue;
+    cells[position].classList.add("picked");
+    text.setAttribute("aria-activedescendant", cells[position].id);
+  }
+}
+
+function showLegend(list) {
+  for (const [word, meaning] of Object.entries(MEANINGS)) {
+    const sample = element("span", { class: `sample ${word}` }, word === "masked" ? "▒" : "token");
+    list.append(element("li", {}, sample, `${word}: ${meaning}`));
+  }
+}

@@ -1,0 +1,54 @@
+"""The states and marks of the viewer: one table of words, shapes and colours for page, terminal and plots.
+
+Colours are from the Okabe-Ito palette, which colour-blind eyes can tell apart; every state also has a shape of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MASK = "▒"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How one state looks: ``light`` and ``dark`` are its colour on those backgrounds, ``style`` its terminal form."""
+
+    word: str
+    meaning: str
+    light: str
+    dark: str
+    style: str
+
+
+STATES = (
+    Look("masked", "not decided yet", "#8a9099", "#7d8590", "#8a9099"),
+    Look("fresh", "committed in this step", "#00785a", "#2fd0a0", "bold underline #009e73"),
+    Look("held", "committed, may still be revoked", "#0072b2", "#56b4e9", "#56b4e9"),
+    Look("revoked", "taken back in this step", "#b84a00", "#ff8a4c", "bold strike #d55e00"),
+    Look("revised", "replaced in this step", "#9b3f74", "#e59ac4", "bold underline2 #cc79a7"),
+    Look("settled", "can never change again", "#1b1f24", "#e6edf3", "default"),
+    Look("frozen", "given, never decided", "#6b7178", "#9aa4ae", "italic #8a9099"),
+)
+
+LOOK = {look.word: look for look in STATES}
+
+# Confidence minus threshold, (light, dark): orange below, blue above, and the colour of none between them.
+BELOW, ABOVE, ZERO = ("#c45a00", "#ff9a3c"), ("#0063a8", "#4aa8ff"), ("#f4f4f2", "#20262e")
+
+LANES = (("#0072b2", "#56b4e9"), ("#b84a00", "#ff8a4c"), ("#00785a", "#2fd0a0"), ("#9b3f74", "#e59ac4"))
+"""Colours of up to four lanes, (light, dark)."""
+
+
+def visible(piece: str) -> str:
+    """Text safe for a terminal: control characters become their pictures, so no model text can steer the screen."""
+    return "".join(char if char == "\n" or char.isprintable() else picture(char) for char in piece)
+
+
+def picture(char: str) -> str:
+    """The Unicode picture of an ASCII control character, the replacement character for other unprintable ones."""
+    if char == "\t":
+        return "    "
+    if char == "\x7f":
+        return "␡"
+    return chr(0x2400 + ord(char)) if ord(char) < 0x20 else "\N{REPLACEMENT CHARACTER}"
