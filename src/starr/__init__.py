@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from starr.api import generate, stream
     from starr.model.load import load
-    from starr.query import caches
+    from starr.query import cache, caches
     from starr.strategy import strategies, strategy
     from starr.trace import Trace
 
 __version__ = "0.1.0"
-__all__ = ["Trace", "caches", "generate", "load", "strategies", "strategy", "stream"]
+__all__ = ["Trace", "cache", "caches", "generate", "load", "strategies", "strategy", "stream"]
 
 _HOMES = {
     "load": "starr.model.load",
@@ -21,6 +21,7 @@ _HOMES = {
     "stream": "starr.api",
     "strategy": "starr.strategy",
     "strategies": "starr.strategy",
+    "cache": "starr.query",
     "caches": "starr.query",
     "Trace": "starr.trace",
 }
