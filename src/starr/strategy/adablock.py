@@ -63,7 +63,7 @@ class AdaBlock(Strategy):
 
     def block_end(self, view: StepView, position: Tensor, length: Tensor) -> Tensor:
         """Positions (B,) from the window's start to the end of the block that begins there."""
-        ahead = (length * self.share).floor()[:, None]
+        ahead = (length.double() * self.share).floor()[:, None]
         ids = parse_ids(self.delimiters, "adablock: delimiters")
         found = view.masked & (position < ahead) & is_one_of(view.proposal, ids)
         found = best_of(view.confidence, found & (view.confidence >= self.delimiter_tau))

@@ -1,8 +1,8 @@
 """Relax the threshold near positions that are already certain.
 
-LocalLeap (October 2025), as described by its users: anchors are the masked positions with c >= tau. Within ``radius``
-of an anchor a position needs only c >= relaxed, elsewhere c >= tau; the most confident one is always committed, ties
-to the lower position. Radius 0 or relaxed = tau is Fast-dLLM's threshold. Distances are counted inside the window.
+LocalLeap, arXiv:2510.07081: anchors are the masked positions with c >= tau. Within ``radius`` of an anchor a position
+needs only c >= relaxed, elsewhere c >= tau; the most confident one is always committed, ties to the lower position.
+Radius 0 or relaxed = tau is Fast-dLLM's threshold. Distances are counted inside the window.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class LocalLeap(Strategy):
     """Commit where confidence >= tau, or >= relaxed close to such a position, and always the most confident one."""
 
     name: ClassVar[str] = "localleap"
-    paper: ClassVar[str] = "LocalLeap, October 2025"
+    paper: ClassVar[str] = "LocalLeap, arXiv:2510.07081"
     tau: float = option(0.9, "commit where confidence is at least this; such positions are anchors", low=0.0, high=2.0)
     relaxed: float = option(0.75, "what is enough near an anchor; at most tau", low=0.0, high=2.0)
     radius: int = option(4, "how far an anchor reaches, in positions", low=0)

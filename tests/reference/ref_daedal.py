@@ -1,0 +1,56 @@
+"""DAEDAL, word for word, for one row: returns actions, written tokens, how many masks to insert and behind which position."""
+
+from __future__ import annotations
+
+from tests.reference.common import best_first, committing, masks_of
+
+
+class RefDaedal:
+    def __init__(self, options, ends):
+        self.o, self.ends = options, ends
+
+    def open(self):
+        self.stage, self.width = "growing", None
+
+    def step(self, row):
+        self.inserted = 0 if self.width is None else row.width - self.width
+        self.width = row.width
+        if self.stage == "growing":
+            return self.growing_step(row)
+        return self.decoding_step(row)
+
+    def end_confidence(self, row):
+        total, seen = 0.0, 0
+        for i in reversed(range(row.width)):
+            held = row.held[i] and row.tokens[i] in self.ends
+            if seen < self.o.reach and (held or (row.masked[i] and row.proposal[i] in self.ends)):
+                total, seen = total + (1.0 if held else row.best[i]), seen + 1
+        return total / self.o.reach
+
+    def block_of(self, row, masks):
+        length = row.block if row.windows > 1 else self.o.block
+        return [i for i in masks if i // length == masks[0] // length]
+
+    def growing_step(self, row):
+        block = self.block_of(row, masks_of(row.masked))
+        words = [i for i in block if row.proposal[i] not in self.ends]
+        action = committing(row.width, best_first(words, row.confidence)[:1])
+        room = max(self.o.most - row.width, 0)
+        wanted = self.o.expand
+        if self.end_confidence(row) >= self.o.start_end or room == 0:
+            self.stage, wanted = "tail", self.o.tail
+        return action, row.proposal, min(wanted, room), row.width - 1
+
+    def decoding_step(self, row):
+        tail = [i for i in range(row.width - self.inserted, row.width) if self.stage == "tail" and row.masked[i]]
+        self.stage = "decoding"
+        masks = [i for i in masks_of(row.masked) if i not in tail]
+        block = self.block_of(row, masks) if masks else []
+        chosen = {i for i in block if row.confidence[i] > self.o.tau} | set(best_first(block, row.confidence)[:1])
+        weak = [i for i in block if i not in chosen and row.confidence[i] < self.o.expand_below]
+        grow, at = 0, 0
+        if weak and self.end_confidence(row) < self.o.keep_end:
+            at = min(weak, key=lambda i: (row.confidence[i], i))
+            grow = min(self.o.expand - 1, max(self.o.most - row.width, 0))
+        tokens = [self.ends[0] if i in tail else row.proposal[i] for i in range(row.width)]
+        return committing(row.width, chosen | set(tail)), tokens, grow, at
