@@ -19,9 +19,8 @@ class RefCredit:
         self.credit = {place: value * self.decay for place, value in self.credit.items()}
         masks = masks_of(row.masked)
         for i in masks:
-            q = softmax(row.logits[i])
-            place = (i, argmax(q))
-            self.credit[place] = self.credit.get(place, 0.0) + rounded(max(q)) ** self.gamma
+            place = (i, argmax(row.logits[i]))
+            self.credit[place] = self.credit.get(place, 0.0) + row.best[i] ** self.gamma
         token, confidence = [0] * row.width, [0.0] * row.width
         for i in masks:
             fused = [x + self.alpha * math.log(1 + self.credit.get((i, v), 0.0)) for v, x in enumerate(row.logits[i])]

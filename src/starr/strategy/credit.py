@@ -39,10 +39,10 @@ class Credit(Strategy):
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         assert view.logits is not None
-        token, probability = likeliest(view.logits)
-        gain = probability.pow(self.gamma).masked_fill(~view.masked, 0.0)
-        credit = (carry["credit"] * self.decay).scatter_add_(2, token[..., None], gain[..., None])
-        fused, confidence = likeliest(view.logits + self.alpha * credit.log1p())
+        token = view.logits.argmax(dim=2, keepdim=True)
+        gain = view.best.pow(self.gamma).masked_fill(~view.masked, 0.0)[..., None]
+        credit = (carry["credit"] * self.decay).scatter_add_(2, token, gain.to(view.logits.dtype))
+        fused, confidence = likeliest(credit.log1p().mul_(self.alpha).add_(view.logits))
         chosen = view.masked & (confidence >= self.tau)
         chosen |= best_of(confidence, view.masked)
         threshold = torch.full_like(view.confidence, self.tau)

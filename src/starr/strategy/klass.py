@@ -9,11 +9,11 @@ Ties go to the lower position. The paper keeps its history across blocks; here i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits, on_grid, top_of
 from starr.strategy.members import register
@@ -46,14 +46,15 @@ class Klass(Strategy):
     fallback: int = option(1, "commit this many if none is ready", low=1)
 
     def begin(self, view: StepView) -> Carry:
-        """The last distribution (B, W, V), and how many KLs in a row were below kappa (B, W)."""
+        """ln(q + 1e-12) of the last distribution q (B, W, V), and how many KLs in a row were below kappa (B, W)."""
         assert view.logits is not None
-        return {"last": torch.zeros_like(view.logits), "calm": torch.zeros_like(view.tokens)}
+        return {"last": torch.full_like(view.logits, math.log(EPSILON)), "calm": torch.zeros_like(view.tokens)}
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         assert view.logits is not None
         now = view.logits.softmax(dim=2)
-        moved = divergence(now, carry["last"])
+        log = (now + EPSILON).log_()
+        moved = (log - carry["last"]).mul_(now).sum(dim=2)
         calm = (carry["calm"] + 1) * (moved < self.kappa)
         full = view.step[:, None] >= self.history - 1
         ready = view.masked & (calm >= self.history) & full & (view.confidence > self.tau)
@@ -63,9 +64,4 @@ class Klass(Strategy):
         fallback = top_of(view.confidence, view.masked, torch.full_like(view.step, self.fallback))
         chosen = torch.where(ready.any(dim=1, keepdim=True), chosen, fallback)
         decision = Decision(commits(chosen), torch.full_like(view.confidence, self.tau))
-        return decision, {"last": now, "calm": calm}
-
-
-def divergence(now: Tensor, before: Tensor) -> Tensor:
-    """KL(now || before) over the vocabulary: (B, W, V) twice to (B, W)."""
-    return (now * ((now + EPSILON).log() - (before + EPSILON).log())).sum(dim=2)
+        return decision, {"last": log, "calm": calm}

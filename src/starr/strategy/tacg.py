@@ -54,7 +54,7 @@ class Tacg(Strategy):
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         assert view.logits is not None
         logits, average = view.logits.clamp(min=LOWEST), carry["average"]
-        guided = average + (1.0 + self.weight) * (logits - average)
+        guided = torch.lerp(average, logits, 1.0 + self.weight)
         bonus = (probability(guided, view.proposal) - probability(average, view.proposal)).clamp(min=0.0)
         score = view.confidence + on_grid(self.rerank * bonus)
         wanted = self.candidates(view, score)
@@ -62,7 +62,7 @@ class Tacg(Strategy):
         passed = wanted & ((equal >= self.steps) | (view.confidence >= self.escape))
         chosen = torch.where(passed.any(dim=1, keepdim=True), passed, best_of(score, wanted))
         return Decision(commits(chosen), torch.full_like(view.confidence, self.tau)), {
-            "average": self.decay * average + (1.0 - self.decay) * logits,
+            "average": torch.lerp(logits, average, self.decay),
             "token": view.proposal,
             "equal": equal,
         }
