@@ -13,14 +13,22 @@ from starr.model.transformer import Shape
 Config = Mapping[str, Any]
 
 
-def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object in ``path``; LoadError if it is absent, unreadable or not an object."""
+def read_text(path: Path) -> str:
+    """The text in ``path``; LoadError if it is absent, unreadable or not UTF-8."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise LoadError(f"{path.parent} has no {path.name}.", hint="A model folder needs it.") from None
     except (OSError, ValueError) as error:
-        raise LoadError(f"{path} cannot be read as JSON: {error}.", hint="Copy or download it again.") from None
+        raise LoadError(f"{path} cannot be read: {error}.", hint="Copy or download it again.") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object in ``path``; LoadError if it is absent, unreadable or not an object."""
+    try:
+        data = json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        raise LoadError(f"{path} is not JSON: {error}.", hint="Copy or download it again.") from None
     if not isinstance(data, dict):
         raise LoadError(f"{path} must hold a JSON object, not {type(data).__name__}.")
     return data

@@ -19,13 +19,14 @@ ISA = "ONEDNN_MAX_CPU_ISA"
 # oneDNN reads the variable once, so a later change would reach the child but not this process: pass on what was set.
 ISA_AT_IMPORT = os.environ.get(ISA)
 
+# One row, a few and many: the libraries choose different instructions by shape.
 PROBE = """\
 import sys, torch
-x = torch.ones(96, 96, dtype=getattr(torch, sys.argv[1]))
-y = torch.nn.functional.linear(x, x)
-q = y.view(1, 2, 96, 48)
-z = torch.nn.functional.scaled_dot_product_attention(q, q, q)
-assert torch.isfinite(z.float()).all()
+weight = torch.ones(256, 256, dtype=getattr(torch, sys.argv[1])) / 256
+for rows in (1, 17, 128):
+    x = torch.nn.functional.linear(weight[:rows], weight).view(1, rows, 4, 64).transpose(1, 2)
+    y = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    assert torch.isfinite(y.float()).all()
 """
 
 

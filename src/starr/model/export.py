@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -49,7 +50,6 @@ def save(
     if dtype not in DTYPES:
         raise InputError(f"Unknown dtype {dtype!r}.", hint=did_you_mean(dtype, DTYPES), param="dtype")
     target = Path(folder)
-    target.mkdir(parents=True, exist_ok=True)
     family = FAMILIES[spec.family]
     config = {**family.write_config(spec), "torch_dtype": dtype}
     write_json(target / "config.json", config)
@@ -123,8 +123,10 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Let ``write`` fill a file beside ``path``, then move it there; a full disk is one line and leaves no rest."""
     part = path.with_name(path.name + ".part")
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         write(part)
         os.replace(part, path)
     except (OSError, SafetensorError) as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise WorkError(f"{path} could not be written: {error}.", hint="Is the disk full?") from None

@@ -35,6 +35,8 @@ def locate(source: str | Path | None) -> tuple[Path, str]:
                 f"The bundled model is not in {BUNDLED_FOLDER}.", hint="Install the package again, or name a folder."
             )
         return BUNDLED_FOLDER, BUNDLED
+    if source == "":  # as a path it would be the current folder
+        raise LoadError("The model's name is empty.", hint="Give a folder or a hub id.", param="model")
     folder = Path(source).expanduser()
     if folder.is_dir():
         return folder, folder.resolve().name

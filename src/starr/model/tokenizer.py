@@ -13,7 +13,7 @@ from jinja2 import Template
 from starr.errors import InputError, LoadError
 from starr.model.bpe import byte_letters, read_merges, rebuild
 from starr.model.chat import compile_template, render
-from starr.model.config import read_json
+from starr.model.config import read_json, read_text
 
 BYTES = byte_letters()
 
@@ -118,7 +118,7 @@ def shipped_template(folder: Path, config: Mapping[str, Any]) -> str | None:
     """The repository's own chat template: a file of its own, or a text or a list of named ones in the config."""
     file = folder / "chat_template.jinja"
     if file.exists():
-        return file.read_text(encoding="utf-8")
+        return read_text(file)
     found = config.get("chat_template")
     if isinstance(found, list):
         named = {entry.get("name"): entry.get("template") for entry in found if isinstance(entry, dict)}

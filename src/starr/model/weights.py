@@ -87,7 +87,9 @@ def open_weights(file: Path) -> Any:
     """A safetensors file, opened; its own complaints become one line."""
     try:
         return safe_open(str(file), framework="pt")
-    except (SafetensorError, OSError) as error:
+    except OSError as error:
+        raise LoadError(f"{file} cannot be read: {error}.") from None
+    except SafetensorError as error:
         with file.open("rb") as start:
             pointer = start.read(8) == b"version "
         hint = "It is a Git LFS pointer: run `git lfs pull`." if pointer else "Copy or download it again."

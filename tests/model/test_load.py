@@ -1,0 +1,82 @@
+import ast
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+import starr.model
+from starr.errors import LoadError
+from starr.model import device
+from starr.model.load import load
+from tests.model.tiny import LLADA_CONFIG, write_llada
+
+
+def test_a_model_has_all_its_parts(tmp_path):
+    model = load(write_llada(tmp_path / "tiny"))
+    assert model.name == model.spec.name == "tiny"
+    assert (model.device, model.dtype) == (torch.device("cpu"), torch.float32)
+    assert model.tokenizer.has_chat
+    assert model.spec.mask_id == model.tokenizer.added["<|mdm_mask|>"]
+
+
+def test_dtype_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(device, "PROBE", "")  # loading multiplies nothing, so it is safe anywhere
+    device.probe.cache_clear()
+    assert load(write_llada(tmp_path), dtype="bfloat16").dtype == torch.bfloat16
+    device.probe.cache_clear()
+
+
+def test_a_dying_dtype_falls_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(device, "PROBE", "import os; os.abort()")
+    device.probe.cache_clear()
+    with pytest.warns(UserWarning, match="using float32"):
+        assert load(write_llada(tmp_path), dtype="bfloat16").dtype == torch.float32
+    device.probe.cache_clear()
+
+
+def test_bfloat16_stays_near_float32(tmp_path):
+    folder = write_llada(tmp_path)
+    if device.probe("bfloat16"):
+        pytest.skip("bfloat16 does not work on this CPU")
+    tokens = torch.arange(20)[None]
+    full, half = load(folder).net, load(folder, dtype="bfloat16").net
+    expected, got = full.head(full(tokens)), half.head(half(tokens))
+    assert got.dtype == torch.bfloat16
+    assert (got.float() - expected).abs().mean() < 0.05 * expected.std()
+
+
+def test_a_tokenizer_larger_than_the_model_is_refused(tmp_path):
+    config = LLADA_CONFIG | {"embedding_size": 260, "vocab_size": 260}
+    with pytest.raises(LoadError, match="ids up to 261, the model a vocabulary of 260"):
+        load(write_llada(tmp_path, config=config))
+
+
+def test_an_empty_folder(tmp_path):
+    with pytest.raises(LoadError, match=r"has no config.json"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '"x"', "[" * 100_000, "\ud800".encode("utf-16", "surrogatepass")])
+def test_unreadable_config(tmp_path, text):
+    write_llada(tmp_path)
+    (tmp_path / "config.json").write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(LoadError, match=r"config.json") as caught:
+        load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_config_of_another_size_names_the_tensor(tmp_path):
+    write_llada(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(LLADA_CONFIG | {"n_layers": 4}))
+    with pytest.raises(LoadError, match=r"blocks.3.attn_norm.weight and 8 more"):
+        load(tmp_path)
+
+
+def test_no_transformers_and_no_pickle_at_run_time():
+    for file in Path(starr.model.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not {name.split(".")[0] for name in names} & {"transformers", "pickle", "dill"}, file
+            assert not (isinstance(node, ast.Attribute) and ast.unparse(node) == "torch.load"), file
