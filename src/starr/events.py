@@ -193,7 +193,8 @@ def events_of(rows: list[Row], canvas: Canvas, settled: list[int], finished: set
     for k, i in enumerate(watched):
         row = rows[i]
         part = slice(row.request.start, row.length)
-        final = Final(*(grid[k][part] for grid in grids), tuple(counts[k]))
+        tokens, masked, at, with_ = (grid[k][part] for grid in grids)
+        final = Final(tokens, masked, at, with_, tuple(counts[k]))
         until = len(final.tokens) if i in finished else settled[i] - row.request.start
         events.append(event_of(row, final, until, i in finished, model))
     return events

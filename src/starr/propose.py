@@ -38,8 +38,9 @@ class Ask:
 
     def rows(self, part: slice) -> Ask:
         """The same for some of the rows."""
-        values: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{name: v[part] for name, v in values.items() if isinstance(v, Tensor)})
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        some: dict[str, Any] = {name: v[part] for name, v in values.items() if isinstance(v, Tensor)}
+        return replace(self, **some)
 
 
 @dataclass(frozen=True, slots=True)
