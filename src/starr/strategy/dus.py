@@ -52,13 +52,15 @@ class Dus(Strategy):
     skip: float = option(0.3, "positions below this confidence wait for the next level", low=0.0, high=1.0)
 
     def begin(self, view: StepView) -> Carry:
-        return {"level": dilated_levels(view.width, view.masked.shape[1], self.base)}
+        level = dilated_levels(view.width, view.masked.shape[1], self.base)
+        return {"level": level, "next": torch.zeros_like(view.step)}
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         level = carry["level"]
         # Template tokens may leave a level without masks: go on to the first one that has some.
-        lowest = level.masked_fill(~view.masked, level.shape[1]).amin(dim=1, keepdim=True)
-        current = torch.maximum(view.step[:, None], lowest)
-        final = current >= level.amax(dim=1, keepdim=True)
-        chosen = view.masked & (level <= current) & (final | (view.confidence >= self.skip))
-        return Decision(commits(chosen)), carry
+        lowest = level.masked_fill(~view.masked, level.shape[1]).amin(dim=1)
+        now = torch.maximum(carry["next"], lowest)
+        final = now >= level.amax(dim=1)
+        due = view.masked & (level <= now[:, None])
+        chosen = due & (final[:, None] | (view.confidence >= self.skip))
+        return Decision(commits(chosen)), {"level": level, "next": now + 1}

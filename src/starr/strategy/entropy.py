@@ -22,9 +22,9 @@ from starr.strategy.schedule import steps_per_window
 
 def dream_share(masks: Tensor, steps: Tensor, step: Tensor, eps: float) -> Tensor:
     """Commits (B,) of a step with ``masks`` (B,) left: floor(masks * (1 - s / t)), all from the last step on."""
-    part = (1.0 - eps) / steps
-    now = 1.0 - part * step
-    count = (masks * (part / now)).floor().to(masks.dtype)
+    # 1 - s / t multiplied out: whole numbers stay whole, so that no share is lost to rounding
+    span = 1.0 - eps
+    count = torch.floor(masks * span / (steps - step * span)).to(masks.dtype)
     return torch.where(step >= steps - 1, masks, count)
 
 
