@@ -1,4 +1,4 @@
-"""DAEDAL, word for word, for one row: returns actions, written tokens, how many masks to insert and behind which position."""
+"""DAEDAL, word for word: actions, written tokens, how many masks to insert and behind which position."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ class RefDaedal:
         self.o, self.ends = options, ends
 
     def open(self):
-        self.stage, self.width = "growing", None
+        self.stage, self.width, self.asked, self.full = "growing", None, 0, False
 
     def step(self, row):
         self.inserted = 0 if self.width is None else row.width - self.width
+        self.full = self.full or (self.asked > 0 and self.inserted == 0)
         self.width = row.width
-        if self.stage == "growing":
-            return self.growing_step(row)
-        return self.decoding_step(row)
+        self.room = 0 if self.full else max(self.o.most - row.width, 0)
+        said = self.growing_step(row) if self.stage == "growing" else self.decoding_step(row)
+        self.asked = said[2]
+        return said
 
     def end_confidence(self, row):
         total, seen = 0.0, 0
@@ -32,14 +34,10 @@ class RefDaedal:
         return [i for i in masks if i // length == masks[0] // length]
 
     def growing_step(self, row):
-        block = self.block_of(row, masks_of(row.masked))
-        words = [i for i in block if row.proposal[i] not in self.ends]
-        action = committing(row.width, best_first(words, row.confidence)[:1])
-        room = max(self.o.most - row.width, 0)
         wanted = self.o.expand
-        if self.end_confidence(row) >= self.o.start_end or room == 0:
+        if self.end_confidence(row) >= self.o.start_end or self.room == 0:
             self.stage, wanted = "tail", self.o.tail
-        return action, row.proposal, min(wanted, room), row.width - 1
+        return committing(row.width, []), row.proposal, min(wanted, self.room), row.width - 1
 
     def decoding_step(self, row):
         tail = [i for i in range(row.width - self.inserted, row.width) if self.stage == "tail" and row.masked[i]]
@@ -51,6 +49,6 @@ class RefDaedal:
         grow, at = 0, 0
         if weak and self.end_confidence(row) < self.o.keep_end:
             at = min(weak, key=lambda i: (row.confidence[i], i))
-            grow = min(self.o.expand - 1, max(self.o.most - row.width, 0))
+            grow = min(self.o.expand - 1, self.room)
         tokens = [self.ends[0] if i in tail else row.proposal[i] for i in range(row.width)]
         return committing(row.width, chosen | set(tail)), tokens, grow, at

@@ -35,7 +35,7 @@ def check_row(row: int, decision: Decision, view, said) -> None:
     assert grow == 0 or int(decision.grow_at[row]) == at
 
 
-def run(strategy: Daedal, world: World, steps: int) -> int:
+def run(strategy: Daedal, world: World, steps: int, refusals: float = 0.0) -> int:
     """Compare every step with the reference; returns how many masks were inserted."""
     references = [RefDaedal(strategy, [2, 5]) for _ in world.widths]
     carry, inserted = None, 0
@@ -50,7 +50,8 @@ def run(strategy: Daedal, world: World, steps: int) -> int:
             check_row(index, decision, view, reference.step(row))
         assert ((decision.grow == 0) | (view.width + decision.grow <= strategy.most)).all()
         closed = world.apply(decision, view)
-        for index in (~closed & (decision.grow > 0)).nonzero().flatten().tolist():
+        granted = world.uniform(world.size[0]) >= refusals
+        for index in (~closed & (decision.grow > 0) & granted).nonzero().flatten().tolist():
             insert_masks(world, index, int(decision.grow[index]), int(decision.grow_at[index]))
             inserted += int(decision.grow[index])
     return inserted
@@ -65,19 +66,24 @@ def run(strategy: Daedal, world: World, steps: int) -> int:
     st.sampled_from([0.1, 0.5, 0.9]),
     st.sampled_from([0, 3]),
     st.booleans(),
+    st.sampled_from([0.0, 0.2]),
 )
-def test_equals_reference(seed, widths, start_end, keep_end, expand_below, tail, coarse):
+def test_equals_reference(seed, widths, start_end, keep_end, expand_below, tail, coarse, refusals):
     strategy = Daedal(
         tau=0.75, block=5, expand=4, start_end=start_end, keep_end=keep_end, expand_below=expand_below,
         reach=4, tail=tail, most=MOST, ends="2/5",
     )  # fmt: skip
-    run(strategy, World(seed, [*widths, MOST], coarse), steps=14)
+    run(strategy, World(seed, [*widths, MOST], coarse), steps=14, refusals=refusals)
 
 
 def test_the_canvas_grows_and_stops_at_its_bound():
     world = World(3, [4, MOST])
     assert run(Daedal(start_end=1.5, reach=4, most=MOST, ends="2/5"), world, steps=4) > 0
     assert int(world.widths[0]) <= MOST
+
+
+def test_a_refused_row_does_not_ask_again():
+    assert run(Daedal(start_end=1.5, keep_end=0.0, reach=4, most=MOST, ends="2/5"), World(3, [4]), 6, refusals=1.0) == 0
 
 
 def test_without_end_of_text_ids_nothing_grows():

@@ -21,7 +21,7 @@ from torch import Tensor
 from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits
 from starr.strategy.ids import ids_text, is_one_of, parse_ids
 from starr.strategy.members import register
-from starr.strategy.registry import check, option
+from starr.strategy.registry import option
 
 
 @register
@@ -40,7 +40,7 @@ class AdaBlock(Strategy):
     delimiters: str = option("auto", "token ids separated by /; auto is the model's line end, none has no delimiter")
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         parse_ids(self.delimiters, "adablock: delimiters")
 
     def bind(self, model: Any) -> Self:

@@ -9,9 +9,8 @@ end-of-text, of its probability (1 where held), divided by ``reach``.
   position; and if end confidence < keep_end, put ``expand`` masks in place of the least confident mask of the block
   with c < expand_below that is not committed in this step.
 
-The paper's growing steps commit nothing. Here each one also commits the most confident position of the first block
-whose proposal is not an end-of-text: so every step makes progress, and no end-of-text is committed where the canvas
-still grows. Ties go to the lower position. The engine keeps the canvas within the model's context.
+A growing step commits nothing. Ties go to the lower position. The engine keeps the canvas within the model's context;
+a row that was refused masks does not ask again.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from torch import Tensor
 from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits
 from starr.strategy.ids import ids_text, is_one_of, parse_ids
 from starr.strategy.members import register
-from starr.strategy.registry import check, option
+from starr.strategy.registry import option
 
 GROWING, TAIL, DECODING = 0, 1, 2
 
@@ -51,8 +50,9 @@ class Daedal(Strategy):
     ends: str = option("auto", "end-of-text token ids separated by /; auto is the model's, none never grows")
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         parse_ids(self.ends, "daedal: ends")
+        object.__setattr__(self, "grows", max(self.expand, self.tail))
 
     def bind(self, model: Any) -> Self:
         """A copy whose ``auto`` end-of-text ids are the model's."""
@@ -60,40 +60,45 @@ class Daedal(Strategy):
 
     def begin(self, view: StepView) -> Carry:
         known = parse_ids(self.ends, "daedal: ends") != ()
-        return {"stage": torch.full_like(view.width, GROWING if known else DECODING), "width": view.width}
+        return {
+            "stage": torch.full_like(view.width, GROWING if known else DECODING),
+            "width": view.width,
+            "asked": torch.zeros_like(view.width),
+            "full": torch.zeros_like(view.width, dtype=torch.bool),
+        }
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         ids = parse_ids(self.ends, "daedal: ends")
-        stage, room = carry["stage"], (self.most - view.width).clamp_min(0)
         position = torch.arange(view.masked.shape[1], device=view.masked.device)
-        ending = is_one_of(view.proposal, ids)
-        certain = self.end_confidence(view, ending & view.masked, view.held & is_one_of(view.tokens, ids))
+        stage = carry["stage"]
+        full = carry["full"] | ((carry["asked"] > 0) & (view.width == carry["width"]))
+        room = (self.most - view.width).clamp_min(0).masked_fill(full, 0)
         tail = view.masked & (stage == TAIL)[:, None] & (position >= carry["width"][:, None])
-        block = self.first_block(view, view.masked & ~tail, position)
-        growing = (stage == GROWING)[:, None]
+        certain = self.end_confidence(view, ids)
+        growing = stage == GROWING
+        starts = growing & (certain < self.start_end) & (room > 0)
 
-        chosen = block & ~growing & (view.confidence > self.tau)
-        chosen |= best_of(view.confidence, block & ~(growing & ending))
-        weak = block & ~chosen & ~growing & (view.confidence < self.expand_below) & (certain < self.keep_end)[:, None]
+        block = self.first_block(view, view.masked & ~tail, position) & ~growing[:, None]
+        chosen = (block & (view.confidence > self.tau)) | best_of(view.confidence, block)
+        weak = block & ~chosen & (view.confidence < self.expand_below) & (certain < self.keep_end)[:, None]
         spot = best_of(-view.confidence, weak)
 
-        starts = (stage == GROWING) & (certain < self.start_end) & (room > 0)
-        over = (stage == GROWING) & ~starts
-        grow = self.expand * starts + self.tail * over + (self.expand - 1) * spot.any(dim=1)
-        at = torch.where(stage == GROWING, view.width - 1, spot.int().argmax(dim=1))
+        grow = self.expand * starts + self.tail * (growing & ~starts) + (self.expand - 1) * spot.any(dim=1)
+        grow = grow.minimum(room)
         decision = Decision(
             commits(chosen | tail),
             torch.full_like(view.confidence, self.tau),
             tokens=view.proposal.masked_fill(tail, ids[0]) if ids else view.proposal,
-            grow=grow.minimum(room),
-            grow_at=at,
+            grow=grow,
+            grow_at=torch.where(growing, view.width - 1, spot.int().argmax(dim=1)),
         )
-        after = torch.where(over, TAIL, torch.where(starts, GROWING, DECODING))
-        return decision, {"stage": after, "width": view.width}
+        after = torch.where(starts, GROWING, torch.where(growing, TAIL, DECODING))
+        return decision, {"stage": after, "width": view.width, "asked": grow, "full": full}
 
-    def end_confidence(self, view: StepView, proposed: Tensor, held: Tensor) -> Tensor:
-        """(B,) float32, from where an end-of-text is proposed and where it is held."""
-        found = proposed | held
+    def end_confidence(self, view: StepView, ids: tuple[int, ...]) -> Tensor:
+        """(B,) float32: the summed certainty of the last end-of-texts on the canvas, as a share of ``reach``."""
+        held = view.held & is_one_of(view.tokens, ids)
+        found = held | (view.masked & is_one_of(view.proposal, ids))
         from_right = found.flip(1).cumsum(dim=1).flip(1)
         last = found & (from_right <= self.reach)
         return (torch.where(held, 1.0, view.best) * last).sum(dim=1) / self.reach

@@ -14,7 +14,7 @@ import torch
 
 from starr.strategy.base import Carry, Decision, StepView, Strategy, actions, best_of
 from starr.strategy.members import register
-from starr.strategy.registry import check, option
+from starr.strategy.registry import option
 
 
 @register
@@ -32,9 +32,6 @@ class Edit(Strategy):
     }
     tau: float = option(0.95, "commit where confidence is above this", low=0.0, high=2.0)
     edit: float = option(0.9, "revise where the probability of another token is above this", low=0.0, high=2.0)
-
-    def __post_init__(self) -> None:
-        check(self)
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         chosen = view.masked & (view.confidence > self.tau)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from starr.strategy.base import Carry, Decision, StepView, Strategy, actions, best_of, top_of
 from starr.strategy.members import register
-from starr.strategy.registry import check, option
+from starr.strategy.registry import option
 
 
 @register
@@ -34,7 +34,7 @@ class Hierarchy(Strategy):
     revoke_below: float = option(0.4, "with revoke: revoke where the best probability is below this", low=0.0, high=2.0)
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         # Only the revoking variant needs held positions observed and delays settling.
         object.__setattr__(self, "revokes", self.revoke)
 

@@ -16,7 +16,7 @@ from torch.nn import functional
 from starr.errors import InputError
 from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits
 from starr.strategy.members import register
-from starr.strategy.registry import check, option
+from starr.strategy.registry import option
 
 
 @register
@@ -31,7 +31,7 @@ class LocalLeap(Strategy):
     radius: int = option(4, "how far an anchor reaches, in positions", low=0)
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if self.relaxed > self.tau:
             raise InputError(
                 f"localleap: relaxed must be at most tau ({self.tau:g}), got {self.relaxed:g}.", param="relaxed"

@@ -17,7 +17,7 @@ from torch.nn import functional
 from starr.errors import InputError
 from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits
 from starr.strategy.members import register
-from starr.strategy.registry import check, option
+from starr.strategy.registry import option
 
 
 @register
@@ -32,7 +32,7 @@ class Peaks(Strategy):
     radius: int = option(4, "how far the surroundings reach, in positions", low=0)
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if self.low > self.high:
             raise InputError(f"peaks: low must be at most high ({self.high:g}), got {self.low:g}.", param="low")
 

@@ -26,7 +26,7 @@ from torch import Tensor
 from starr.errors import InputError
 from starr.strategy.base import Carry, Decision, StepView, Strategy, actions
 from starr.strategy.members import register
-from starr.strategy.registry import check, option
+from starr.strategy.registry import option
 from starr.strategy.schedule import steps_per_window
 
 ETA = {"cap": 0.008, "rescale": 0.015, "conf": 1.0, "loop": 0.02}
@@ -51,7 +51,7 @@ class ReMDM(Strategy):
     alpha_on: float = option(0.9, "loop: the share decoded while revoking", low=0.0, high=0.999)
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if self.t_off > self.t_on:
             raise InputError(f"remdm: t_off must be at most t_on ({self.t_on:g}), got {self.t_off:g}.", param="t_off")
 
