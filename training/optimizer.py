@@ -14,11 +14,11 @@ COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 ITERATIONS = 5
 
 
-def orthogonalise(matrices: Tensor) -> Tensor:
+def orthogonalise(matrices: Tensor, dtype: torch.dtype) -> Tensor:
     """The nearest semi-orthogonal matrices, roughly: (N, rows, columns) in, the same out."""
     a, b, c = COEFFICIENTS
     wide = matrices.shape[-2] <= matrices.shape[-1]
-    x = matrices.bfloat16() if wide else matrices.bfloat16().mT
+    x = matrices.to(dtype) if wide else matrices.to(dtype).mT
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
     for _ in range(ITERATIONS):
         gram = x @ x.mT
@@ -27,9 +27,12 @@ def orthogonalise(matrices: Tensor) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    """Matrices of one shape are orthogonalised in one batch."""
+    """Matrices of one shape are orthogonalised in one batch, in ``dtype``."""
 
-    def __init__(self, params: list[Tensor], lr: float, momentum: float = 0.95, weight_decay: float = 0.01) -> None:
+    def __init__(
+        self, params: list[Tensor], lr: float, dtype: torch.dtype, momentum: float = 0.95, weight_decay: float = 0.01
+    ) -> None:
+        self.dtype = dtype
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     @torch.no_grad()
@@ -48,7 +51,7 @@ class Muon(torch.optim.Optimizer):
             state.lerp_(param.grad, 1 - momentum)
             looks.append(param.grad.lerp(state, momentum))
         scale = 0.2 * max(params[0].shape) ** 0.5
-        for param, update in zip(params, orthogonalise(torch.stack(looks)), strict=True):
+        for param, update in zip(params, orthogonalise(torch.stack(looks), self.dtype), strict=True):
             param.mul_(1 - lr * weight_decay).add_(update, alpha=-lr * scale)
 
 

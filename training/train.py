@@ -44,6 +44,7 @@ class Options:
     check_minutes: float = 10.0
     check_count: int = 24
     compile: bool = True
+    bfloat16: bool = True
     resume: bool = False
     mix: Mix = field(default_factory=Mix)
 
@@ -75,6 +76,15 @@ class Run:
         self.step, self.tokens, self.seconds = state["step"], state["tokens"], state["seconds"]
 
 
+@dataclass(frozen=True)
+class Noise:
+    """What a loss needs besides weights and data."""
+
+    mask_id: int
+    generator: torch.Generator
+    bfloat16: bool
+
+
 def bundled_shape(tokenizer: Tokenizer) -> Shape:
     """5.3 M parameters; the vocabulary is rounded up to a multiple of 64."""
     vocab = -(-tokenizer.get_vocab_size() // 64) * 64
@@ -88,8 +98,9 @@ def start(shape: Shape, options: Options) -> Run:
         if param.dim() == 2:
             nn.init.normal_(param, std=0.02 if "proj" not in name else param.shape[1] ** -0.5 * 0.5)
     matrices, rest = split_parameters(model)
+    dtype = torch.bfloat16 if options.bfloat16 else torch.float32
     adam = torch.optim.AdamW(rest, lr=options.lr, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
-    run = Run(model, copy.deepcopy(model), [Muon(matrices, lr=options.lr), adam])
+    run = Run(model, copy.deepcopy(model), [Muon(matrices, options.lr, dtype), adam])
     if options.resume and (options.out / "last.pt").exists():
         run.restore(options.out / "last.pt")
     return run
@@ -101,12 +112,12 @@ def rate(run: Run, options: Options) -> float:
     return max(0.0, min(1.0, (run.step + 1) / options.warmup_steps, left / options.decay_share))
 
 
-def loss_of(trunk: nn.Module, model: Transformer, batch: Batch, mask_id: int, generator: torch.Generator) -> Tensor:
+def loss_of(trunk: nn.Module, run: Run, batch: Batch, noise: Noise) -> Tensor:
     """Mean over rows of the mean cross-entropy over the row's masked tokens; the head sees masked positions only."""
-    noised, masked, count = mask_tokens(batch, mask_id, generator)
-    with torch.autocast("cpu", torch.bfloat16):
+    noised, masked, count = mask_tokens(batch, noise.mask_id, noise.generator)
+    with torch.autocast("cpu", torch.bfloat16, enabled=noise.bfloat16):
         hidden = trunk(noised)
-        logits = model.head(hidden[masked])
+        logits = run.model.head(hidden[masked])
     losses = F.cross_entropy(logits.float(), batch.tokens[masked], reduction="none")
     weight = (1.0 / count)[:, None].expand(masked.shape)[masked]
     return (losses * weight).sum() / len(count)
@@ -126,17 +137,18 @@ def update(run: Run, loss: Tensor, options: Options) -> None:
 def train(options: Options) -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     tokenizer = Tokenizer.from_file(str(options.tokenizer / "tokenizer.json"))
-    shape, mask_id = bundled_shape(tokenizer), tokenizer.token_to_id(MASK)
+    shape = bundled_shape(tokenizer)
     run = start(shape, options)
     trunk = torch.compile(run.model, dynamic=True) if options.compile else run.model
     generator = torch.Generator().manual_seed(options.seed + run.step)
+    noise = Noise(tokenizer.token_to_id(MASK), generator, options.bfloat16)
     stream = batches(RowSource(tokenizer, options.seed + run.step), options.tokens_per_step, options.mix)
     saved = checked = run.seconds
     losses: list[float] = []
     clock = time.monotonic()
     while run.seconds < 60.0 * options.minutes:
         batch = next(stream)
-        loss = loss_of(trunk, run.model, batch, mask_id, generator)
+        loss = loss_of(trunk, run, batch, noise)
         update(run, loss, options)
         losses.append(loss.item())
         run.step, run.tokens = run.step + 1, run.tokens + batch.tokens.numel()
@@ -169,6 +181,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
+    parser.add_argument("--float32", dest="bfloat16", action="store_false", help="for machines without bfloat16")
     train(Options(**vars(parser.parse_args())))
 
 

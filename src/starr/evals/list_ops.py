@@ -1,8 +1,8 @@
 """The operations that ``list-functions`` composes: how each is asked for, computed and written in Python.
 
 ``ask`` are its wordings, ``test`` (filters) or ``value`` (maps) is a Python expression over one element ``x``, and
-``whole`` is one over the whole list ``xs``. ``{k}`` is the operation's number. The reference meaning is that expression, so an
-answer and its tests cannot disagree.
+``whole`` is one over the whole list ``xs``. ``{k}`` is the operation's number. The reference meaning is that
+expression, so an answer and its tests cannot disagree.
 """
 
 from __future__ import annotations

@@ -1,0 +1,117 @@
+import re
+
+import pytest
+
+from starr.errors import InputError
+from starr.evals import word_patterns as patterns
+from starr.evals.problem import held_out
+from starr.evals.word_problems import TASK, final_number, generate, grade, load
+from starr.evals.word_steps import HELD_OUT_ONE_IN, SIGNS, draw_kinds, draw_steps, is_sensible
+
+EQUATION = re.compile(r"(\d+) ([-+*/]) (\d+) = (\d+)")
+MEANING = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b}
+
+
+@pytest.fixture(scope="module", params=["train", "test"])
+def problems(request):
+    return list(generate(7, 400, request.param))
+
+
+def test_every_equation_is_right_and_there_is_one_per_step(problems):
+    for problem in problems:
+        equations = EQUATION.findall(problem.answer)
+        assert len(equations) == problem.steps
+        assert all(MEANING[sign](int(a), int(b)) == int(result) for a, sign, b, result in equations)
+
+
+def test_the_final_number_is_the_last_result_and_numbers_stay_below_1000(problems):
+    for problem in problems:
+        assert final_number(problem.answer) == int(EQUATION.findall(problem.answer)[-1][3])
+        assert all(int(number) < 1000 for number in re.findall(r"\d+", problem.prompt + problem.answer))
+
+
+def test_every_operand_was_told_or_computed_before(problems):
+    for problem in problems:
+        known = set(re.findall(r"\d+", problem.prompt))
+        for left, _, right, result in EQUATION.findall(problem.answer):
+            assert {left, right} <= known
+            known.add(result)
+
+
+def test_no_pattern_is_left_unfilled(problems):
+    assert not any(set("{}") & set(problem.prompt + problem.answer) for problem in problems)
+
+
+def test_the_same_seed_gives_the_same_problems_and_another_seed_others():
+    first, again, other = (list(generate(seed, 20)) for seed in (1, 1, 2))
+    assert first == again
+    assert not {p.prompt for p in first} & {p.prompt for p in other}
+
+
+def test_two_to_six_steps_all_occur():
+    assert {problem.steps for problem in generate(3, 300)} == {2, 3, 4, 5, 6}
+
+
+def prompt_pairs(problem):
+    """(opener, phrase) index pairs whose sentence occurs in the prompt; fillers are matched as words."""
+    found = []
+    for table, openers in ((patterns.PHRASES, patterns.OPENERS), (patterns.QUESTIONS, patterns.QUESTION_OPENERS)):
+        for kind, phrases in table.items():
+            if kind == "distract":
+                continue
+            for p, phrase in enumerate(phrases):
+                for o, opener in enumerate(openers):
+                    text = opener + phrase
+                    text = text[0].upper() + text[1:] if text[0] != "{" else text
+                    regex = re.sub(r"\\{\w\\}", r"\\w+", re.escape(text))
+                    if re.search(r"(?:^|[.?] )" + regex, problem.prompt):
+                        found.append((o, p))
+    return found
+
+
+def test_sentence_patterns_of_the_splits_are_disjoint():
+    for problem in generate(11, 60, "train"):
+        assert not any(patterns.is_held_out_pair(*pair) for pair in prompt_pairs(problem))
+    for problem in generate(11, 60, "test"):
+        assert any(patterns.is_held_out_pair(*pair) for pair in prompt_pairs(problem))
+
+
+def test_step_sequences_of_the_splits_are_disjoint():
+    from random import Random
+
+    rng = Random(0)
+    train = {tuple(draw_kinds(rng, "train")) for _ in range(500)}
+    test = {tuple(draw_kinds(rng, "test")) for _ in range(500)}
+    assert not train & test
+    assert all(held_out(kinds, HELD_OUT_ONE_IN) for kinds in test)
+    assert all(is_sensible(list(kinds)) and set(kinds) <= set(SIGNS) for kinds in train | test)
+
+
+def test_numbers_that_do_not_fit_a_sequence_are_refused():
+    from random import Random
+
+    drawn = [draw_steps(Random(seed), ["split", "split", "split", "split", "split"]) for seed in range(50)]
+    assert None in drawn
+
+
+def test_the_packaged_problems_are_1000_distinct_ones_of_the_test_split():
+    rows = load()
+    assert len(rows) == len({row.prompt for row in rows}) == 1000
+    assert all(row.task == TASK and "-test-" in row.id for row in rows)
+    train = {problem.prompt for problem in generate(0, 3000, "train")}
+    assert not train & {row.prompt for row in rows}
+
+
+def test_grade_reads_the_number_after_the_last_marker():
+    problem = load()[0]
+    right = final_number(problem.answer)
+    assert grade(problem, problem.answer)
+    assert grade(problem, f"#### 1 no, #### {right}")
+    assert not grade(problem, f"{right}")
+    assert not grade(problem, f"#### {right + 1}")
+    assert not grade(problem, "")
+
+
+def test_an_unknown_split_is_refused():
+    with pytest.raises(InputError, match="split"):
+        next(generate(0, 1, "dev"))

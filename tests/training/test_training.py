@@ -1,0 +1,158 @@
+import json
+from dataclasses import replace
+from random import Random
+
+import pytest
+import torch
+
+from starr.model.transformer import Shape, Transformer
+from training import train as trainer
+from training.attention import trainable
+from training.data import DRILL_LENGTH, Batch, Mix, RowSource, batches, drill, mask_tokens
+from training.optimizer import Muon, average, orthogonalise, split_parameters
+from training.tokenizer import EOS, MASK, render, save, train_tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(300)
+
+
+def test_words_are_single_tokens_and_digits_are_split(tokenizer):
+    assert len(tokenizer.encode(" together").ids) == 1
+    assert len(tokenizer.encode(" 128").ids) == 3
+
+
+def test_rows_end_with_end_of_text_and_mask_only_the_canvas(tokenizer):
+    source = RowSource(tokenizer, seed=3)
+    eos = tokenizer.token_to_id(EOS)
+    for _ in range(50):
+        row = source.draw(Mix(drills=0.0))
+        assert len(row.tokens) == len(row.maskable)
+        assert len(row.tokens) % 16 == 0
+        start = row.maskable.index(True)
+        assert all(row.maskable[start:])
+        assert row.tokens[-1] == eos
+
+
+def test_drills_mask_only_results(tokenizer):
+    row = RowSource(tokenizer, seed=4).draw(Mix(drills=1.0))
+    assert len(row.tokens) == DRILL_LENGTH
+    hidden = [token for token, free in zip(row.tokens, row.maskable, strict=True) if free]
+    assert set(tokenizer.decode(hidden)) <= set("0123456789. ")
+
+
+def test_drills_are_right():
+    rng = Random(0)
+    for _ in range(300):
+        question, result = drill(rng)
+        assert eval(question.removesuffix("=")) == int(result.strip(" ."))
+
+
+def test_batches_hold_one_length(tokenizer):
+    stream = batches(RowSource(tokenizer, seed=5), 1024, Mix())
+    for _ in range(5):
+        batch = next(stream)
+        assert batch.tokens.shape == batch.maskable.shape
+        assert batch.tokens.numel() <= 1024
+
+
+def test_masks_are_stratified_and_only_where_allowed():
+    allowed = torch.zeros(64, 40, dtype=torch.bool)
+    allowed[:, 8:] = True
+    batch = Batch(torch.ones(64, 40, dtype=torch.long), allowed)
+    noised, masked, count = mask_tokens(batch, 9, torch.Generator().manual_seed(0))
+    assert (masked.sum(1) == count).all()
+    assert not (masked & ~allowed).any()
+    assert ((noised == 9) == masked).all()
+    assert count.min() == 1
+    assert count.max() == 32
+    assert torch.bincount(count)[1:].max() == 2  # 64 strata over 32 counts
+
+
+def test_orthogonalise_gives_singular_values_near_one():
+    values = torch.linalg.svdvals(orthogonalise(torch.randn(2, 24, 40), torch.float32))
+    assert values.min() > 0.5
+    assert values.max() < 1.5
+
+
+def test_muon_takes_the_layers_matrices_and_learns():
+    torch.manual_seed(0)
+    model = trainable(Shape(32, 16, 1, 2, 2, 24))
+    matrices, rest = split_parameters(model)
+    assert len(matrices) == 7
+    assert len(matrices) + len(rest) == len(list(model.parameters()))
+    tokens = torch.randint(0, 32, (8, 6))
+    muon, adam = Muon(matrices, 0.02, torch.float32), torch.optim.AdamW(rest, lr=0.02)
+    losses = []
+    for _ in range(30):
+        loss = torch.nn.functional.cross_entropy(model.head(model(tokens)).flatten(0, 1), tokens.flatten())
+        loss.backward()
+        for optimizer in (muon, adam):
+            optimizer.step()
+            optimizer.zero_grad()
+        losses.append(loss.item())
+    assert losses[-1] < 0.2 * losses[0]
+
+
+def test_plain_attention_computes_the_models_function():
+    torch.manual_seed(0)
+    plain = trainable(Shape(32, 16, 2, 2, 2, 24))
+    fused = Transformer(plain.shape)
+    fused.load_state_dict(plain.state_dict())
+    tokens = torch.randint(0, 32, (3, 7))
+    assert torch.allclose(plain(tokens), fused(tokens), atol=1e-5)
+
+
+def test_the_average_follows_the_weights():
+    model, ema = trainable(Shape(32, 16, 1, 2, 2, 24)), trainable(Shape(32, 16, 1, 2, 2, 24))
+    for step in range(200):
+        average(ema, model, step, decay=0.9)
+    assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(ema.parameters(), model.parameters(), strict=True))
+
+
+def test_the_rate_warms_up_and_ends_at_zero(tmp_path):
+    options = trainer.Options(tokenizer=tmp_path, out=tmp_path, minutes=10.0)
+    run = trainer.Run(None, None, [])
+    assert trainer.rate(run, options) == pytest.approx(1 / options.warmup_steps)
+    run.step = 10**6
+    assert trainer.rate(run, options) == 1.0
+    run.seconds = 600.0 * (1 - options.decay_share / 2)
+    assert trainer.rate(run, options) == pytest.approx(0.5)
+    run.seconds = 600.0
+    assert trainer.rate(run, options) == 0.0
+
+
+def test_a_run_saves_logs_and_resumes(tmp_path, tokenizer, monkeypatch):
+    save(tokenizer, tmp_path / "tokenizer")
+    small = Shape(tokenizer.get_vocab_size(), 16, 1, 2, 2, 24)
+    monkeypatch.setattr(trainer, "bundled_shape", lambda _: small)
+    options = trainer.Options(
+        tokenizer=tmp_path / "tokenizer",
+        out=tmp_path / "run",
+        minutes=0.05,
+        tokens_per_step=512,
+        compile=False,
+        bfloat16=False,
+        check_count=1,
+    )
+    trainer.train(options)
+    before = torch.load(tmp_path / "run" / "last.pt", weights_only=True)
+    trainer.train(replace(options, minutes=0.1, resume=True))
+    after = torch.load(tmp_path / "run" / "last.pt", weights_only=True)
+    assert after["step"] > before["step"] > 0
+    assert after["seconds"] >= 6.0
+    lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
+    assert lines[-1]["done"] is True
+    assert set(lines[-1]["results"]) <= set("+-*/")
+
+
+def test_render_is_what_the_chat_template_gives(tokenizer):
+    from jinja2 import Template
+
+    from training.tokenizer import BOS, TEMPLATE
+
+    messages = [{"role": "user", "content": " Hi there "}]
+    rendered = Template(TEMPLATE).render(bos_token=BOS, messages=messages, add_generation_prompt=True)
+    assert rendered == render(" Hi there ")
+    assert tokenizer.token_to_id(MASK) < tokenizer.get_vocab_size()

@@ -1,0 +1,65 @@
+"""Writes what tests compare the bundled model with: ``python -m training.golden RUN/last.pt TOKENIZER OUT.json``.
+
+Logits come from the trainer's own network (its attention, its names) with the averaged weights rounded to bfloat16 as
+they are shipped; texts come from the public interface, one token per step, for 20 fixed problems on a canvas of 96.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer
+
+import starr
+from starr.evals import list_functions, word_problems
+from training.attention import trainable
+from training.export import read_checkpoint
+from training.tokenizer import MASK, render
+
+POSITIONS = 3
+COUNT = 10
+CANVAS = 96
+
+
+@torch.no_grad()
+def logits(checkpoint: Path, tokenizer: Tokenizer) -> dict:
+    """Logits of the first masked positions of one half-masked problem."""
+    weights = read_checkpoint(checkpoint)
+    net = trainable(weights.shape)
+    net.load_state_dict(weights.state_dict())
+    problem = word_problems.load()[0]
+    tokens = tokenizer.encode(render(problem.prompt)).ids
+    answer = tokenizer.encode(problem.answer).ids
+    mask = tokenizer.token_to_id(MASK)
+    row = tokens + [token if index % 2 else mask for index, token in enumerate(answer)]
+    places = [index for index, token in enumerate(row) if token == mask][:POSITIONS]
+    values = net.head(net(torch.tensor([row])))[0, places]
+    return {"tokens": row, "places": places, "logits": [[round(v, 5) for v in line] for line in values.tolist()]}
+
+
+def texts() -> list[dict]:
+    """20 problems, each with the text that one token per step gives."""
+    model = starr.load()
+    problems = word_problems.load()[:COUNT] + list_functions.load()[:COUNT]
+    prompts = [problem.prompt for problem in problems]
+    results = starr.generate(model, prompts, strategy="confidence", max_tokens=CANVAS)
+    return [{"prompt": prompt, "text": result.text} for prompt, result in zip(prompts, results, strict=True)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("checkpoint", type=Path)
+    parser.add_argument("tokenizer", type=Path)
+    parser.add_argument("out", type=Path)
+    options = parser.parse_args()
+    tokenizer = Tokenizer.from_file(str(options.tokenizer / "tokenizer.json"))
+    content = {"canvas": CANVAS, **logits(options.checkpoint, tokenizer), "answers": texts()}
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(content) + "\n")
+
+
+if __name__ == "__main__":
+    main()
