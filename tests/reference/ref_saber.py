@@ -23,20 +23,21 @@ class RefSaber:
 
     def step(self, row):
         mean = self.mean()
+        value = [row.confidence[i] if row.masked[i] else row.best[i] for i in range(row.width)]
         masks = masks_of(row.masked)
-        committed = [i for i in masks if Fraction(row.best[i]) > mean]
+        committed = [i for i in masks if Fraction(value[i]) > mean]
         if len(committed) < self.least:
-            committed = best_first(masks, row.best)[: self.least]
+            committed = best_first(masks, value)[: self.least]
         for i in committed:
-            self.windows[-1][i] = row.best[i]
+            self.windows[-1][i] = value[i]
         decoded = set(committed) | {i for i in range(row.width) if row.held[i]}
         returned = set()
         if len(committed) < len(masks):
             k = len(committed)
             r = min(max(self.least // 2, math.ceil(k / self.backtrack)), k - 1)
-            rise = {i: row.best[i] - self.previous.get(i, 0.0) for i in decoded}
+            rise = {i: value[i] - self.previous.get(i, 0.0) for i in decoded}
             returned = set(sorted(decoded, key=lambda i: (rise[i], i))[:r])
-        self.previous = dict(enumerate(row.best))
+        self.previous = dict(enumerate(value))
         return [self.action(row, i, i in decoded and i not in returned) for i in range(row.width)]
 
     @staticmethod

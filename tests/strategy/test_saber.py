@@ -39,7 +39,7 @@ def test_threshold_is_one_at_first_and_the_mean_of_commits_of_all_windows_later(
     strategy, world = Saber(least=1, backtrack=8), World(0, [4])
     world.frozen = torch.tensor([[False, False, False, False, True]])
     world.masked = ~world.frozen
-    view = replace(world.view(), best=torch.tensor([[0.75, 0.5, 0.25, 0.125, 0.0]]))
+    view = replace(world.view(), confidence=torch.tensor([[0.75, 0.5, 0.25, 0.125, 0.0]]))
     decision, carry = strategy.decide(view, strategy.begin(view))
     assert decision.threshold[0, 0] == 1.0
     assert decision.action[0].tolist() == [1, 0, 0, 0, 0]

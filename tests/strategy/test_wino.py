@@ -43,12 +43,16 @@ def test_doubted_tokens_go_back_and_new_drafts_are_not_judged_yet():
     world.frozen[0, 6] = True
     view = replace(
         world.view(),
-        confidence=torch.tensor([[0.9, 0.9, 0.9, 0.8, 0.7, 0.1, 0.0]]),
-        shadow=torch.tensor([[0.95, 0.2, 0.1, 0.0, 0.0, 0.0, 0.0]]),
+        confidence=torch.tensor([[0.9, 0.9, 0.9, 0.8, 0.6875, 0.1, 0.0]]),
+        shadow=torch.tensor([[0.95, 0.25, 0.125, 0.0, 0.0, 0.0, 0.0]]),
     )
     for last, expected in ((30, [0, 2, 2, 1, 1, 0, 0]), (2, [0, 0, 2, 1, 1, 0, 0]), (1, [0, 0, 0, 1, 1, 0, 0])):
         decision, carry = Wino().decide(view, {"drafts": torch.tensor([last])})
         assert decision.action[0].tolist() == expected
         assert carry["drafts"].tolist() == [2]
+    strict, _ = Wino(tau_draft=0.6875).decide(view, {"drafts": torch.tensor([30])})
+    assert strict.action[0].tolist() == [0, 0, 0, 1, 0, 0, 0], "one draft verifies nothing"
+    strict, _ = Wino(tau_verify=0.25).decide(view, {"drafts": torch.tensor([30])})
+    assert strict.action[0].tolist() == [0, 0, 2, 1, 1, 0, 0], "0.25 is not below 0.25"
     single, _ = Wino(tau_draft=0.75).decide(view, {"drafts": torch.tensor([30])})
     assert single.action[0].tolist() == [0, 0, 0, 1, 0, 0, 0]

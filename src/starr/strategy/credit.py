@@ -43,6 +43,7 @@ class Credit(Strategy):
         gain = view.best.pow(self.gamma).masked_fill(~view.masked, 0.0)[..., None]
         credit = (carry["credit"] * self.decay).scatter_add_(2, token, gain.to(view.logits.dtype))
         fused, confidence = likeliest(credit.log1p().mul_(self.alpha).add_(view.logits))
+        confidence = confidence.masked_fill(view.confidence == 0.0, 0.0)  # put last on purpose, as end-of-text may be
         chosen = view.masked & (confidence >= self.tau)
         chosen |= best_of(confidence, view.masked)
         threshold = torch.full_like(view.confidence, self.tau)

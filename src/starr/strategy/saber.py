@@ -1,6 +1,6 @@
 """Commit what is surer than the average commit so far, and take back what has lost the most confidence.
 
-Saber, arXiv:2510.18165, with n = ``least``. Confidence c is that of the most likely token, at held positions too.
+Saber, arXiv:2510.18165, with n = ``least``. At held positions c is the probability of the most likely token.
 Threshold: the mean confidence of all commits so far (each position's last one; taken back or not), earlier windows
 included; 1 before the first. Commit masked c > threshold; if fewer than n, the n best. Then, unless the window is
 done, take back r = min(max(n // 2, ceil(k / backtrack)), k - 1) positions, k being the number just committed: those
@@ -46,19 +46,20 @@ class Saber(Strategy):
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         total, count = carry["total"], carry["count"]
         mean = torch.where(count > 0, total / count.clamp(min=1), 1.0)
-        above = view.masked & (view.best > mean[:, None])
+        value = torch.where(view.masked, view.confidence, view.best)
+        above = view.masked & (value > mean[:, None])
         enough = (above.sum(dim=1) >= self.least)[:, None]
-        best = top_of(view.best, view.masked, torch.full_like(view.step, self.least))
+        best = top_of(value, view.masked, torch.full_like(view.step, self.least))
         commit = torch.where(enough, above, best)
-        back = self.taken_back(view, commit, view.best - carry["last"])
-        decision = Decision(actions(commit & ~back, back & ~commit), mean[:, None].float().expand_as(view.best))
-        gained = torch.where(commit, view.best - carry["with"].nan_to_num(), 0.0).sum(dim=1)
+        back = self.taken_back(view, commit, value - carry["last"])
+        decision = Decision(actions(commit & ~back, back & ~commit), mean[:, None].float().expand_as(value))
+        gained = torch.where(commit, value - carry["with"].nan_to_num(), 0.0).sum(dim=1)
         first = (commit & carry["with"].isnan()).sum(dim=1)
         return decision, {
             "total": total + gained,
             "count": count + first,
-            "with": torch.where(commit, view.best.double(), carry["with"]),
-            "last": view.best,
+            "with": torch.where(commit, value.double(), carry["with"]),
+            "last": value,
         }
 
     def taken_back(self, view: StepView, commit: Tensor, rise: Tensor) -> Tensor:
