@@ -48,7 +48,7 @@ def test_writing_inverts_reading_and_every_parameter_has_a_name(tied):
 
 
 def test_a_list_of_ends_takes_the_first():
-    assert read_config(DREAM_CONFIG | {"eos_token_id": [260, 262]}, DREAM_SPECIAL, "x").eos_ids[0] == 260
+    assert read_config(DREAM_CONFIG | {"eos_token_id": [266, 268]}, DREAM_SPECIAL, "x").eos_ids[0] == 266
 
 
 @pytest.mark.parametrize(

@@ -16,14 +16,18 @@ LLADA_SPECIAL = {
     "<|eot_id|>": 261,
 }
 DREAM_SPECIAL = {
-    "<|endoftext|>": 260,
-    "<|im_start|>": 261,
-    "<|im_end|>": 262,
-    "<|beginoftext|>": 263,
-    "<|mask|>": 264,
-    "<|dlm_pad|>": 265,
+    "<|endoftext|>": 266,
+    "<|im_start|>": 267,
+    "<|im_end|>": 268,
+    "<|beginoftext|>": 269,
+    "<|mask|>": 270,
+    "<|dlm_pad|>": 271,
 }
-DREAM_MERGES = [("H", "e"), ("l", "l"), ("He", "ll"), ("Ġ", "w")]
+# The last six cross what Qwen2's split keeps apart or together: digits, spaces, line ends, contractions.
+DREAM_MERGES = [
+    *[("H", "e"), ("l", "l"), ("He", "ll"), ("Ġ", "w")],
+    *[("1", "2"), ("Ġ", "Ġ"), ("Ċ", "Ċ"), (".", "Ċ"), ("'", "s"), ("s", "l")],
+]
 
 LLADA_CONFIG = {
     "activation_type": "silu",
@@ -67,18 +71,18 @@ LLADA_CONFIG = {
 DREAM_CONFIG = {
     "architectures": ["DreamModel"],
     "attention_dropout": 0.0,
-    "bos_token_id": 260,
-    "eos_token_id": 260,
+    "bos_token_id": 266,
+    "eos_token_id": 266,
     "hidden_act": "silu",
     "hidden_size": 32,
     "intermediate_size": 48,
-    "mask_token_id": 264,
+    "mask_token_id": 270,
     "max_position_embeddings": 128,
     "model_type": "Dream",
     "num_attention_heads": 4,
     "num_hidden_layers": 2,
     "num_key_value_heads": 2,
-    "pad_token_id": 260,
+    "pad_token_id": 266,
     "rms_norm_eps": 1e-06,
     "rope_scaling": None,
     "rope_theta": 1000000.0,
