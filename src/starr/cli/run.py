@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -61,19 +62,30 @@ def run(options: Options) -> None:
 def run_one(options: Options, prompt: str) -> None:
     arguments = options.arguments() | {"trace": bool(options.trace or options.html)}
     model = options.load()
-    generation = decode_live(model, prompt, arguments, options) if options.live else decode(
-        model, prompt, arguments, options.infill
-    )
-    result = dump(generation.to_dict()) if options.json else generation.text
-    if options.out is None:
-        print(result)
+    if options.live:
+        generation = decode_live(model, prompt, arguments, options)
     else:
-        write(options.out, result + "\n")
+        generation = decode(model, prompt, arguments, options.infill)
+    result = dump(generation.to_dict()) if options.json else generation.text
+    give(result, options.out)
     note(figures(generation.stats), options.quiet or options.live)
     save_trace(generation, options)
 
 
-def decode(model: Model, prompt: str, arguments: dict[str, Any], infill: bool) -> Generation:
+def give(result: str, out: Path | None) -> None:
+    """Print the result, or write it; what cannot be written is printed, so that it is not lost."""
+    if out is None:
+        print(result)
+        return
+    try:
+        write(out, result + "\n")
+    except OSError:
+        print(result)
+        raise
+
+
+def decode(model: Model, prompt: str | list[Any], arguments: dict[str, Any], infill: bool) -> Any:
+    """A generation, or a list of them for a list of prompts."""
     import starr
 
     work = starr.infill if infill else starr.generate
@@ -117,7 +129,7 @@ def run_file(options: Options, path: Path) -> None:
     arguments = options.arguments() | {"batch_size": options.batch_size}
     model = options.load()
     step = CHUNK * options.batch_size
-    with open(options.out, "w", encoding="utf8") if options.out else sys.stdout as stream:
+    with open(options.out, "w", encoding="utf8") if options.out else nullcontext(sys.stdout) as stream:
         for start in range(0, len(rows), step):
             chunk = rows[start : start + step]
             results = decode(model, [row["prompt"] for row in chunk], arguments, options.infill)

@@ -1,0 +1,49 @@
+"""``starr race`` and the list of text forms it takes."""
+
+import json
+
+import pytest
+
+from starr.cli.race import split_forms
+
+
+@pytest.mark.parametrize(
+    ("text", "forms"),
+    [
+        ("starr", ["starr"]),
+        ("confidence, starr", ["confidence", "starr"]),
+        ("starr:temporal_window=5,responsive=false,threshold", ["starr:temporal_window=5,responsive=false", "threshold"]),
+        ("threshold:tau=0.8,starr:scale=2,spatial=false", ["threshold:tau=0.8", "starr:scale=2,spatial=false"]),
+    ],
+)
+def test_commas_separate_forms_and_options(text, forms):
+    assert split_forms(text) == forms
+
+
+def test_all_is_every_strategy():
+    import starr
+
+    assert split_forms("all") == [entry.name for entry in starr.strategies()]
+
+
+def test_one_table_sorted_by_forwards(run):
+    forms = "confidence,confidence:steps=3,threshold:tau=0"
+    result = run("race", "hello", "--strategies", forms)
+    assert result.code == 0
+    head, *lines = result.out.splitlines()
+    assert head.split() == ["strategy", "forwards", "positions", "tokens/forward", "seconds", "revocations", "text"]
+    order = [["threshold:tau=0.0", "1"], ["confidence:steps=3", "3"], ["confidence", "12"]]
+    assert [line.split()[:2] for line in lines] == order
+    body = json.loads(run("race", "hello", "--strategies", forms, "--json").out)
+    assert [row["stats"]["forwards"] for row in body] == [1, 3, 12]
+
+
+def test_a_misspelt_strategy_is_named_before_the_model_is_loaded(starr):
+    result = starr("race", "hello", "--strategies", "starr,threshhold", "--model", "/no/such/folder")
+    assert result.code == 2
+    assert "'threshhold'" in result.line
+    assert "Did you mean 'threshold'?" in result.line
+
+
+def test_nothing_to_race(run):
+    assert "--strategies" in run("race", "hello", "--strategies", " , ").line
