@@ -1,4 +1,4 @@
-"""Write a network as a LLaDA or Dream folder that ``load`` and the families' own code read."""
+"""Write a network as a LLaDA or Dream folder, with the released keys and tensor names, for ``load`` to read."""
 
 from __future__ import annotations
 
@@ -18,18 +18,11 @@ from torch import Tensor
 from starr.errors import InputError, WorkError, did_you_mean
 from starr.model.device import DTYPES
 from starr.model.families import FAMILIES
+from starr.model.hub import TOKENIZER_FILES
 from starr.model.spec import ModelSpec
 from starr.model.transformer import Transformer
 from starr.model.weights import INDEX
 
-TOKENIZER_FILES = (
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "vocab.json",
-    "merges.txt",
-    "added_tokens.json",
-    "chat_template.jinja",
-)
 SHARD_BYTES = 4 * 10**9
 
 

@@ -10,10 +10,7 @@ from starr.errors import LoadError, WorkError
 
 BUNDLED = "bundled"
 BUNDLED_FOLDER = Path(__file__).parent / BUNDLED
-WANTED = [
-    "config.json",
-    "*.safetensors",
-    "*.safetensors.index.json",
+TOKENIZER_FILES = [
     "tokenizer.json",
     "tokenizer_config.json",
     "vocab.json",
@@ -21,6 +18,7 @@ WANTED = [
     "added_tokens.json",
     "chat_template.jinja",
 ]
+WANTED = ["config.json", "*.safetensors", "*.safetensors.index.json", *TOKENIZER_FILES]
 OFFLINE = (
     "Offline ways: give a folder with the model's files, or set HF_HOME to a cache that holds it "
     "(with HF_HUB_OFFLINE=1 to skip the network), or use the bundled model."

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from starr.model.config import Config, checked, real, require, token, unique, whole
+from starr.model.config import Config, checked, real, require, whole
+from starr.model.names import Names, make_spec, tensor_names
 from starr.model.spec import ModelSpec
 from starr.model.transformer import Shape
 
@@ -28,17 +29,30 @@ FIXED: dict[str, object] = {
 }
 
 # LLaDA calls the gate ``ff_proj`` and the down projection ``ff_out``; the head is a second, top-level ``ff_out``.
-LAYER_NAMES = {
-    "input_norm": "attn_norm",
-    "attention.q_proj": "q_proj",
-    "attention.k_proj": "k_proj",
-    "attention.v_proj": "v_proj",
-    "attention.o_proj": "attn_out",
-    "mlp_norm": "ff_norm",
-    "mlp.gate_proj": "ff_proj",
-    "mlp.up_proj": "up_proj",
-    "mlp.down_proj": "ff_out",
-}
+NAMES = Names(
+    family="llada",
+    shift=False,
+    mask="<|mdm_mask|>",
+    bos="<|startoftext|>",
+    ends=("<|eot_id|>",),
+    top={
+        "embed": "model.transformer.wte",
+        "norm": "model.transformer.ln_f",
+        "lm_head": "model.transformer.ff_out",
+    },
+    layer="model.transformer.blocks.{}",
+    in_layer={
+        "input_norm": "attn_norm",
+        "attention.q_proj": "q_proj",
+        "attention.k_proj": "k_proj",
+        "attention.v_proj": "v_proj",
+        "attention.o_proj": "attn_out",
+        "mlp_norm": "ff_norm",
+        "mlp.gate_proj": "ff_proj",
+        "mlp.up_proj": "up_proj",
+        "mlp.down_proj": "ff_out",
+    },
+)
 
 
 def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpec:
@@ -46,7 +60,6 @@ def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpe
     require(config, FIXED)
     heads = whole(config, "n_heads")
     width = whole(config, "d_model")
-    max_length = whole(config, "max_sequence_length")
     shape = Shape(
         vocab_size=whole(config, "embedding_size", whole(config, "vocab_size")),
         width=width,
@@ -58,26 +71,13 @@ def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpe
         norm_eps=real(config, "rms_norm_eps"),
         qkv_bias=bool(config.get("include_qkv_bias")),
         tied=bool(config.get("weight_tying")),
-        max_length=max_length,
+        max_length=whole(config, "max_sequence_length"),
     )
-    checked(shape)
-    eos = token(config, "eos_token_id", added.get("<|endoftext|>"), shape)
-    pad = token(config, "pad_token_id", eos, shape)
-    return ModelSpec(
-        name=name,
-        family="llada",
-        shape=shape,
-        mask_id=token(config, "mask_token_id", added.get("<|mdm_mask|>"), shape),
-        eos_ids=unique(eos, added.get("<|eot_id|>"), pad),
-        bos_id=added.get("<|startoftext|>"),
-        pad_id=pad,
-        shift=False,
-        max_length=max_length,
-    )
+    return make_spec(NAMES, name, checked(shape), config, added)
 
 
 def write_config(spec: ModelSpec) -> dict[str, Any]:
-    """The inverse of ``read_config``: a config.json that LLaDA's own code reads too."""
+    """The inverse of ``read_config``, under the keys of the released checkpoints."""
     shape = spec.shape
     return {
         "architectures": [ARCHITECTURE],
@@ -103,14 +103,5 @@ def write_config(spec: ModelSpec) -> dict[str, Any]:
 
 
 def export_names(shape: Shape) -> dict[str, str]:
-    """Parameter name of ``Transformer`` to tensor name in the checkpoint, for every parameter (a bijection)."""
-    root = "model.transformer"
-    names = {"embed.weight": f"{root}.wte.weight", "norm.weight": f"{root}.ln_f.weight"}
-    if not shape.tied:
-        names["lm_head.weight"] = f"{root}.ff_out.weight"
-    for i in range(shape.layers):
-        for ours, theirs in LAYER_NAMES.items():
-            names[f"layers.{i}.{ours}.weight"] = f"{root}.blocks.{i}.{theirs}.weight"
-        for part in ("q_proj", "k_proj", "v_proj") if shape.qkv_bias else ():
-            names[f"layers.{i}.attention.{part}.bias"] = f"{root}.blocks.{i}.{part}.bias"
-    return names
+    """Parameter name of ``Transformer`` to tensor name in the checkpoint."""
+    return tensor_names(NAMES, shape)
