@@ -34,14 +34,18 @@ class Mix:
 
 @dataclass(frozen=True)
 class Row:
+    """``least`` masks are always set: half of a drill's, since its results do not depend on one another."""
+
     tokens: list[int]
     maskable: list[bool]
+    least: int = 1
 
 
 @dataclass(frozen=True)
 class Batch:
     tokens: Tensor  # (B, L) int64
     maskable: Tensor  # (B, L) bool
+    least: Tensor  # (B,) int64
 
 
 class RowSource:
@@ -86,20 +90,17 @@ class RowSource:
             tokens += question + result
             maskable += [False] * len(question) + [True] * len(result)
         rest = DRILL_LENGTH - len(tokens)
-        return Row(tokens + [self.eos] * rest, maskable + [False] * rest)
+        return Row(tokens + [self.eos] * rest, maskable + [False] * rest, least=sum(maskable) // 2)
 
 
 def drill(rng: Random) -> tuple[str, str]:
-    """A random sum as (question, result), with the ranges of ``word-problems``."""
-    sign = rng.choice("++--**/")
-    if sign == "+":
-        a, b = rng.randint(2, 99), rng.randint(2, 20 if rng.random() < 0.6 else 99)
-        return f" {a} + {b} =", f" {a + b}."
-    if sign == "-":
-        b = rng.randint(2, 20 if rng.random() < 0.7 else 80)
-        a = rng.randint(b + 1, 99)
-        return f" {a} - {b} =", f" {a - b}."
-    a, b = (rng.randint(2, 12), rng.randint(2, 9)) if rng.random() < 0.7 else (rng.randint(2, 49), 2)
+    """A random sum as (question, result), with the ranges of ``word-problems``; a third have one-digit numbers."""
+    sign, small = rng.choice("++--**/"), rng.random() < 0.33
+    if sign in "+-":
+        b = rng.randint(2, 9 if small or rng.random() < 0.6 else 60)
+        a = rng.randint(2, 9 if small else 90)
+        return (f" {a} + {b} =", f" {a + b}.") if sign == "+" else (f" {a + b} - {b} =", f" {a}.")
+    a, b = (rng.randint(2, 10), rng.randint(2, 5 if small else 9)) if rng.random() < 0.8 else (rng.randint(2, 25), 2)
     return (f" {a} * {b} =", f" {a * b}.") if sign == "*" else (f" {a * b} / {b} =", f" {a}.")
 
 
@@ -115,18 +116,20 @@ def batches(source: RowSource, tokens_per_step: int, mix: Mix) -> Iterator[Batch
 
 
 def collate(rows: list[Row]) -> Batch:
-    return Batch(torch.tensor([row.tokens for row in rows]), torch.tensor([row.maskable for row in rows]))
+    tokens, maskable = [row.tokens for row in rows], [row.maskable for row in rows]
+    return Batch(torch.tensor(tokens), torch.tensor(maskable), torch.tensor([row.least for row in rows]))
 
 
 def mask_tokens(batch: Batch, mask_id: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """LLaDA's noise with stratified shares: n ~ U{1..G} masks per row, one stratum per row of the batch.
+    """LLaDA's noise with stratified shares: n ~ U{least..G} masks per row, one stratum per row of the batch.
 
     Returns the noised tokens (B, L), which are masked (B, L) bool, and each row's n (B,).
     """
     rows = batch.tokens.shape[0]
     room = batch.maskable.sum(1)
     strata = (torch.randperm(rows, generator=generator) + torch.rand(rows, generator=generator)) / rows
-    count = (strata * room).long().clamp(max=room - 1) + 1
+    span = room - batch.least
+    count = batch.least + (strata * (span + 1)).long().clamp(max=span)
     score = torch.rand(batch.tokens.shape, generator=generator).masked_fill(~batch.maskable, 2.0)
     masked = score.argsort(1).argsort(1) < count[:, None]
     return batch.tokens.masked_fill(masked, mask_id), masked, count

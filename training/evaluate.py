@@ -17,7 +17,7 @@ from starr.evals import list_functions, word_problems
 from starr.evals.stats import wilson
 
 TASKS = {module.TASK: module for module in (word_problems, list_functions)}
-STRATEGIES = ("confidence", "threshold:threshold=0.9", "threshold:threshold=0.7", "threshold:threshold=0.5", "starr")
+STRATEGIES = ("confidence", "threshold:tau=0.9", "threshold:tau=0.7", "threshold:tau=0.5", "starr")
 CANVAS = 128
 
 

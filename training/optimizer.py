@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-ITERATIONS = 5
+ITERATIONS = 4
 
 
 def orthogonalise(matrices: Tensor, dtype: torch.dtype) -> Tensor:

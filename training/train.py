@@ -34,11 +34,11 @@ class Options:
     out: Path
     minutes: float = 70.0
     seed: int = 0
-    lr: float = 3e-3
-    tokens_per_step: int = 6144
-    warmup_steps: int = 100
-    decay_share: float = 0.35
-    ema: float = 0.995
+    lr: float = 2.5e-3
+    tokens_per_step: int = 3072
+    warmup_steps: int = 200
+    decay_share: float = 0.3
+    ema: float = 0.997
     clip: float = 1.0
     save_minutes: float = 5.0
     check_minutes: float = 10.0

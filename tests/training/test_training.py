@@ -38,6 +38,7 @@ def test_rows_end_with_end_of_text_and_mask_only_the_canvas(tokenizer):
 def test_drills_mask_only_results(tokenizer):
     row = RowSource(tokenizer, seed=4).draw(Mix(drills=1.0))
     assert len(row.tokens) == DRILL_LENGTH
+    assert row.least == sum(row.maskable) // 2
     hidden = [token for token, free in zip(row.tokens, row.maskable, strict=True) if free]
     assert set(tokenizer.decode(hidden)) <= set("0123456789. ")
 
@@ -60,7 +61,7 @@ def test_batches_hold_one_length(tokenizer):
 def test_masks_are_stratified_and_only_where_allowed():
     allowed = torch.zeros(64, 40, dtype=torch.bool)
     allowed[:, 8:] = True
-    batch = Batch(torch.ones(64, 40, dtype=torch.long), allowed)
+    batch = Batch(torch.ones(64, 40, dtype=torch.long), allowed, torch.ones(64, dtype=torch.long))
     noised, masked, count = mask_tokens(batch, 9, torch.Generator().manual_seed(0))
     assert (masked.sum(1) == count).all()
     assert not (masked & ~allowed).any()

@@ -1,7 +1,7 @@
 """The arithmetic of ``word-problems``: which step kinds follow one another, and their numbers.
 
 A problem follows one amount (the *focus*) through its steps; a comparison gives a second person an amount of their own
-and moves the focus there. All numbers stay in 2..200, products and quotients in the tables up to 12 or doubling.
+and moves the focus there. All numbers stay in 2..200, products and quotients in the tables up to 10 or doubling.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ def is_sensible(kinds: list[str]) -> bool:
 def draw_steps(rng: Random, kinds: list[str]) -> list[Step] | None:
     """Numbers for ``kinds``, or None when an amount on the way does not allow the next kind."""
     steps: list[Step] = []
-    amount, first, second = rng.randint(3, 60), 0, False
+    amount, first, second = rng.randint(3, 40), 0, False
     for kind in kinds:
         if kind == "bags":
-            amount = rng.randint(2, 12)
+            amount = rng.randint(2, 10)
         if kind in COMPARISONS:
             first, second = amount, True
         pair = (amount, first) if kind in ("total", "diff") else (amount, draw_operand(rng, kind, amount))
@@ -90,12 +90,12 @@ def draw_operand(rng: Random, kind: str, amount: int) -> int:
     """The second number of a step, 0 when the amount does not allow the kind."""
     sign = SIGNS[kind]
     if sign == "+":
-        return rng.randint(2, 20)
+        return rng.randint(2, 9)
     if sign == "-":
-        return rng.randint(2, min(20, amount - 1)) if amount > 3 else 0
+        return rng.randint(2, min(9, amount - 1)) if amount > 3 else 0
     if sign == "*":
-        return rng.randint(2, 9) if amount <= 12 else 2 if amount < 50 else 0
-    divisors = [d for d in range(2, 10) if amount % d == 0 and (2 <= amount // d <= 12 or d == 2)]
+        return rng.randint(2, 9) if amount <= 10 else 2 if amount <= 25 else 0
+    divisors = [d for d in range(2, 10) if amount % d == 0 and 2 <= amount // d <= (25 if d == 2 else 10)]
     return rng.choice(divisors) if divisors else 0
 
 
