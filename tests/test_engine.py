@@ -1,0 +1,195 @@
+"""The engine's promises: rows are independent, nothing runs for ever, no mask is returned, the prompt stays."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+import starr
+from starr.api import Options, request_of, run_all, run_stream
+from starr.engine import Engine
+from starr.errors import InputError, LengthError
+from starr.strategy.base import Action
+from tests.tiny import EOS, MASK, tiny_model
+
+NAMES = [entry.name for entry in starr.strategies()]
+ODD_OPTIONS = {
+    "threshold": ["threshold:tau=0.3", "threshold:tau=2"],
+    "starr": ["starr:responsive=false", "starr:spatial=false"],
+}
+
+
+def random_request(model, rnd: random.Random, name: str, **more):
+    prompt = "".join(rnd.choice("abcdefgh ") for _ in range(rnd.randint(0, 30))) + "z"
+    options = {
+        "strategy": rnd.choice(ODD_OPTIONS.get(name, [name])),
+        "max_tokens": rnd.randint(1, 40),
+        "block_length": rnd.choice([None, None, 1, 7, 16]),
+        "temperature": rnd.choice([0.0, 0.0, 0.7]),
+        "top_p": rnd.choice([1.0, 0.9]),
+        "top_k": rnd.choice([0, 5]),
+        "seed": rnd.randint(0, 10**6),
+        "max_forwards": rnd.choice([None, None, None, 3]),
+        "enforce": rnd.choice(["safe", "safe", "literal"]),
+        "eos": rnd.choice(["normal", "normal", "never", "last"]),
+        "guidance": rnd.choice([0.0, 0.0, 0.0, 1.5]),
+    }
+    return request_of(model, prompt, Options(**options | more))
+
+
+def check(request, result) -> None:
+    assert MASK not in result.tokens
+    assert result.finish_reason in ("stop", "length")
+    calls = 2 if request.sampling.guidance else 1
+    if not request.strategy.grows:
+        assert result.stats.forwards <= calls * request.forward_limit
+        assert len(result.tokens) <= request.length
+    assert EOS not in result.tokens
+
+
+@pytest.mark.parametrize("shift", [False, True], ids=["llada", "dream"])
+def test_thousand_random_runs(shift):
+    """All strategies and options, rows of different strategies in one batch: 500 runs for each family."""
+    model, rnd = tiny_model(shift=shift), random.Random(shift)
+    requests = [random_request(model, rnd, NAMES[i % len(NAMES)]) for i in range(500)]
+    for request, result in zip(requests, run_all(model, requests, 16), strict=True):
+        check(request, result)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shift", [False, True], ids=["llada", "dream"])
+def test_alone_equals_batched_equals_joined_late(name, shift):
+    model, rnd = tiny_model(shift=shift), random.Random(name)
+    requests = [random_request(model, rnd, name, enforce="safe") for _ in range(3)]
+    others = [random_request(model, rnd, rnd.choice(NAMES)) for _ in range(5)]
+    alone = [run_all(model, [r], 1)[0].tokens for r in requests]
+    together = [g.tokens for g in run_all(model, [*others, *requests], 8)[len(others) :]]
+    assert alone == together
+    engine, late = Engine(model, max_rows=8), {}
+    for other in others:
+        engine.add(other)
+    engine.step()
+    order = [engine.add(r) for r in requests]
+    while engine.busy:
+        late |= {e.id: e.generation.tokens for e in engine.step() if e.done}
+    assert [late[i] for i in order] == alone
+
+
+def test_prompt_and_settled_text_never_change():
+    model = tiny_model()
+    for name in NAMES:
+        for block in (None, 5):
+            request = request_of(
+                model, "some prompt", Options(strategy=name, max_tokens=24, block_length=block), stream=True
+            )
+            shown = ""
+            for event in run_stream(model, request):
+                assert event.text.startswith(shown)
+                shown = event.text
+            assert event.done
+            assert event.generation.text == shown == run_all(model, [request], 1)[0].text
+
+
+def test_dream_shift_reads_the_row_before():
+    """A shifted model whose row i - 1 predicts position i gives what an unshifted forward gives one row earlier."""
+    model = tiny_model(shift=True)
+    request = request_of(model, "abc", Options(strategy="threshold:tau=0", max_tokens=6))
+    with torch.inference_mode():
+        logits = model.net.head(model.net(torch.tensor([request.tokens])))[0]
+    logits = logits.clone()
+    logits[:, [MASK, EOS]] = -torch.inf
+    expected = logits.argmax(-1)[request.start - 1 : request.start + 5].tolist()
+    unshifted = logits.argmax(-1)[request.start : request.start + 6].tolist()
+    result = starr.generate(model, "abc", strategy="threshold:tau=0", max_tokens=6, eos="never", trace=True)
+    assert result.trace.steps[0].proposal == expected
+    assert expected != unshifted
+
+
+def test_trace_arrays_replay_to_the_result():
+    model = tiny_model()
+    for name in ("starr", "saber", "wino", "threshold", "edit"):
+        result = starr.generate(model, "replay", strategy=name, max_tokens=20, trace=True, eos="never")
+        canvas = [MASK] * 20
+        for record in result.trace.steps:
+            lo, hi = record.window
+            assert canvas[lo:hi] == record.tokens
+            assert [t == MASK for t in record.tokens] == record.masked
+            for i, action in enumerate(record.action):
+                if action in (Action.COMMIT, Action.REVISE):
+                    canvas[lo + i] = record.proposal[i]
+                elif action == Action.REVOKE:
+                    canvas[lo + i] = MASK
+            commits, revokes = record.action.count(Action.COMMIT), record.action.count(Action.REVOKE)
+            assert not any(record.masked) or commits > revokes
+        assert canvas == result.trace.tokens == result.tokens
+
+
+def test_max_forwards_flushes_and_limits():
+    model = tiny_model()
+    for forwards in (1, 2, 5):
+        result = starr.generate(
+            model, "x", strategy="confidence", max_tokens=30, block_length=10, max_forwards=forwards, eos="never"
+        )
+        assert result.stats.forwards == forwards
+        assert len(result.tokens) == 30
+
+
+def test_end_of_text_ends_the_row_and_drops_the_rest():
+    """With every token end-of-text, the first commit at the canvas start ends the run, masks behind it unseen."""
+    model = tiny_model()
+    model.net.lm_head.weight.zero_()
+    model.net.lm_head.weight[EOS] = model.net.norm.weight  # any other logit is 0; ties in confidence go left
+    results = [starr.generate(model, p, strategy="confidence", max_tokens=16) for p in ("a", "bb", "ccc", "dddd")]
+    ended = [r for r in results if r.finish_reason == "stop"]
+    assert ended
+    for result in ended:
+        assert result.text == ""
+        assert result.stats.forwards < 16
+
+
+def test_cancel_leaves_others_untouched():
+    model = tiny_model()
+    requests = [request_of(model, p, Options(strategy="starr", max_tokens=20)) for p in ("one", "two two", "three")]
+    expected = [run_all(model, [r], 1)[0].tokens for r in requests]
+    engine = Engine(model)
+    ids = [engine.add(r) for r in requests]
+    engine.step()
+    engine.cancel(ids[1])
+    results = {}
+    while engine.busy:
+        results |= {e.id: e.generation.tokens for e in engine.step() if e.done}
+    assert results == {ids[0]: expected[0], ids[2]: expected[2]}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_tokens": 0}, "max_tokens must be within [1"),
+        ({"block_length": 0}, "block_length must be within [1"),
+        ({"temperature": -1}, "temperature must be within"),
+        ({"temperature": float("nan")}, "temperature must be within"),
+        ({"top_p": 0}, "top_p must be within (0"),
+        ({"strategy": "star"}, "Did you mean 'starr'?"),
+        ({"strategy": "starr:tempral_window=3"}, "Did you mean 'temporal_window'?"),
+        ({"cache": "non"}, "Did you mean 'none'?"),
+        ({"enforce": "strict"}, "enforce must be one of safe, literal"),
+        ({"max_forwards": 0}, "max_forwards must be within"),
+        ({"seed": -1}, "seed must be within"),
+        ({"max_token": 5}, "Did you mean 'max_tokens'?"),
+    ],
+)
+def test_bad_options_are_one_line(options, words):
+    with pytest.raises(InputError) as caught:
+        starr.generate(tiny_model(), "prompt", **options)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_prompts_are_one_line():
+    model = tiny_model(length=64)
+    with pytest.raises(InputError, match="must not be empty"):
+        starr.generate(model, "  ")
+    with pytest.raises(LengthError, match=r"61 \+ 20 = 81 positions, the model has 64"):
+        starr.generate(model, "x" * 60, max_tokens=20)
