@@ -54,6 +54,22 @@ class KVBuffer:
         return self.keys.nbytes + self.values.nbytes
 
 
+class Linear(nn.Linear):
+    """Without random values on the meta device: drawing them there imports torch's compiler, seconds for nothing."""
+
+    def reset_parameters(self) -> None:
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
+class Embedding(nn.Embedding):
+    """As ``Linear``: no random values on the meta device."""
+
+    def reset_parameters(self) -> None:
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
+
 class RMSNorm(nn.Module):
     """x / rms(x) in float32, cast back, then scaled: the order the released checkpoints were trained with."""
 
@@ -88,10 +104,10 @@ class Attention(nn.Module):
         super().__init__()
         self.shape = shape
         kv_width = shape.kv_heads * shape.head_width
-        self.q_proj = nn.Linear(shape.width, shape.width, bias=shape.qkv_bias)
-        self.k_proj = nn.Linear(shape.width, kv_width, bias=shape.qkv_bias)
-        self.v_proj = nn.Linear(shape.width, kv_width, bias=shape.qkv_bias)
-        self.o_proj = nn.Linear(shape.width, shape.width, bias=False)
+        self.q_proj = Linear(shape.width, shape.width, bias=shape.qkv_bias)
+        self.k_proj = Linear(shape.width, kv_width, bias=shape.qkv_bias)
+        self.v_proj = Linear(shape.width, kv_width, bias=shape.qkv_bias)
+        self.o_proj = Linear(shape.width, shape.width, bias=False)
 
     def project(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Rotated queries, rotated keys and values, each (B, heads, Q, head_width)."""
@@ -112,9 +128,9 @@ class Attention(nn.Module):
 class MLP(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.gate_proj = nn.Linear(shape.width, shape.mlp_width, bias=False)
-        self.up_proj = nn.Linear(shape.width, shape.mlp_width, bias=False)
-        self.down_proj = nn.Linear(shape.mlp_width, shape.width, bias=False)
+        self.gate_proj = Linear(shape.width, shape.mlp_width, bias=False)
+        self.up_proj = Linear(shape.width, shape.mlp_width, bias=False)
+        self.down_proj = Linear(shape.mlp_width, shape.width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))  # type: ignore[no-any-return]
@@ -135,10 +151,10 @@ class Transformer(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.shape = shape
-        self.embed = nn.Embedding(shape.vocab_size, shape.width)
+        self.embed = Embedding(shape.vocab_size, shape.width)
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
         self.norm = RMSNorm(shape.width, shape.norm_eps)
-        self.lm_head = None if shape.tied else nn.Linear(shape.width, shape.vocab_size, bias=False)
+        self.lm_head = None if shape.tied else Linear(shape.width, shape.vocab_size, bias=False)
 
     @property
     def head_weight(self) -> Tensor:
