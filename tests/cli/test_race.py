@@ -12,7 +12,7 @@ from starr.cli.race import split_forms
     [
         ("starr", ["starr"]),
         ("confidence, starr", ["confidence", "starr"]),
-        ("starr:temporal_window=5,responsive=false,threshold", ["starr:temporal_window=5,responsive=false", "threshold"]),
+        ("starr:scale=5,responsive=false,threshold", ["starr:scale=5,responsive=false", "threshold"]),
         ("threshold:tau=0.8,starr:scale=2,spatial=false", ["threshold:tau=0.8", "starr:scale=2,spatial=false"]),
     ],
 )

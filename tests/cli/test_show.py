@@ -78,7 +78,7 @@ def test_what_is_no_trace_is_refused(starr, tmp_path, content, words):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"), [(["--kind", "mpa", "-o", "x.png"], "Did you mean 'map'?"), (["-o", "x.gif"], ".png or .svg")]
+    ("arguments", "words"), [(["--kind", "mpa", "-o", "x.png"], "mean 'map'?"), (["-o", "x.gif"], ".png or .svg")]
 )
 def test_plot_says_what_it_takes(starr, trace, arguments, words):
     result = starr("trace", "plot", trace, *arguments)
