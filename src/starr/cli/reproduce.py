@@ -1,0 +1,105 @@
+"""``starr reproduce``: the paper's tables and figures on any model; ``starr analyze``: its patterns in own traces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from starr.cli.benchmark import Shared
+from starr.cli.flags import Common, Json
+from starr.cli.report import dump, note, table
+from starr.cli.verb import verb
+from starr.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Shared):
+    result: Annotated[
+        str,
+        typer.Argument(
+            metavar="RESULT",
+            help="table1 table2 table3 table5 ablation sensitivity case-study patterns zones front, or all.",
+        ),
+    ]
+    task: Annotated[str, typer.Option(help="The benchmark.")] = "word-problems"
+    block_length: Annotated[int, typer.Option(help="Block length of table5.")] = 32
+    out: Annotated[Path, typer.Option("-o", "--out", help="Folder to write to.")] = Path("results")
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnalyzeOptions(Common):
+    files: Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Traces, as `starr run --trace` writes them.")]
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for tables and figures.")] = None
+    json: Json = False
+
+
+def add(app: typer.Typer) -> None:
+    verb(app, "reproduce", Options, run)
+    verb(app, "analyze", AnalyzeOptions, analyze)
+
+
+def run(options: Options) -> None:
+    """Reproduce a result of the paper.
+
+    Writes NAME.md, .json, .png and .svg. Samples are kept in OUT/samples, so that results share runs and an interrupted
+    command goes on where it stopped.
+    """
+    from starr.evals.evaluate import open_store
+    from starr.evals.reproduce import check_name, reproduce
+    from starr.evals.reproduce.bench import Bench
+
+    names = check_name(options.result)
+    model, task, settings = options.prepare(options.task)
+    store = open_store(options.out / "samples" / options.task, settings, [], resume=True)
+    bench = Bench(model, task, settings, store, options.limit, options.batch_size, options.block_length, options.quiet)
+    for name in names:
+        result, paths = reproduce(name, bench, command(name, options), options.out)
+        print(dump(list(result.rows)) if options.json else show(result.title, result.rows), flush=True)
+        note(f"Written: {', '.join(str(path) for path in paths)}", options.quiet)
+
+
+def command(name: str, options: Options) -> str:
+    """The command that makes this one result again."""
+    parts = ["starr reproduce", name, f"--task {options.task}"]
+    parts += [f"--limit {options.limit}"] if options.limit is not None else []
+    parts += [f"--model {options.model}"] if options.model is not None else []
+    parts += [f"--max-tokens {options.max_tokens}"] if options.max_tokens is not None else []
+    parts += [f"--seed {options.seed}"] if options.seed else []
+    return " ".join(parts)
+
+
+def show(title: str, rows: Sequence[Mapping[str, Any]]) -> str:
+    columns = list(rows[0])
+    cells = [["–" if row[column] is None else row[column] for column in columns] for row in rows]
+    return f"{title}\n{table(columns, cells)}\n"
+
+
+def analyze(options: AnalyzeOptions) -> None:
+    """Find the paper's patterns and zones in traces.
+
+    Prints their shares; -o writes tables and figures.
+    """
+    from starr.evals.dynamics import analyse
+    from starr.evals.reproduce import context
+    from starr.evals.reproduce.patterns import patterns_result, zones_result
+    from starr.evals.reproduce.result import write_result
+    from starr.trace import read
+
+    if options.out is not None and options.out.is_file():
+        raise InputError(f"--out must be a folder, {options.out} is a file.", param="out")
+    traces = [read(path) for path in options.files]
+    found = analyse(traces)
+    source = f"{len(traces)} trace{'s' if len(traces) > 1 else ''}"
+    results = [patterns_result(found, source), zones_result(found, source)]
+    for result in results:
+        print(dump(list(result.rows)) if options.json else show(result.title, result.rows))
+    if options.out is not None:
+        where = context("starr analyze " + " ".join(map(str, options.files)), traces[0].get("model", ""), "own traces")
+        for result in results:
+            write_result(result, where, options.out)
+        note(f"Written to {options.out}", options.quiet)

@@ -1,0 +1,133 @@
+"""``starr tune``: the fastest options of a strategy that keep the accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from starr.cli.benchmark import Shared
+from starr.cli.files import check_out
+from starr.cli.flags import Json
+from starr.cli.report import dump, note, table
+from starr.cli.verb import verb
+from starr.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    from starr.evals.reproduce.bench import Bench
+    from starr.evals.runs import Run
+    from starr.evals.store import Sample
+    from starr.evals.tune import Tuned
+
+HEAD = ("candidate", "n", "accuracy %", "difference", "interval", "forwards", "front")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options(Shared):
+    task: Annotated[str, typer.Argument(metavar="TASK", help="The benchmark to tune on.")]
+    strategy: Annotated[str, typer.Option(help="What to tune, as a text form.")] = "starr"
+    grid: Annotated[list[str], typer.Option(help="option=a/b/c; may be given many times.")] = ()  # type: ignore[assignment]
+    random: Annotated[int | None, typer.Option(help="Draw this many of the grid's combinations.")] = None
+    baseline: Annotated[str, typer.Option(help="What accuracy is compared with.")] = "confidence"
+    loss: Annotated[float, typer.Option(help="Largest loss of accuracy, in points.")] = 2.0
+    confidence: Annotated[float, typer.Option(help="How sure the bound must be kept.")] = 0.9
+    calibration: Annotated[int, typer.Option(help="Items to tune on; as many others are held out.")] = 64
+    cache: Annotated[str, typer.Option(help="Cache of all candidates.")] = "none"
+    block_length: Annotated[int | None, typer.Option(help="Decode in blocks of this length.")] = None
+    out: Annotated[Path, typer.Option("-o", "--out", help="Preset file to write.")] = Path("tuned.json")
+    work: Annotated[Path, typer.Option(help="Folder for the samples.")] = Path("runs/tune")
+    json: Json = False
+
+
+def add(app: typer.Typer) -> None:
+    verb(app, "tune", Options, run)
+
+
+def run(options: Options) -> None:
+    """Find the fastest options that keep the accuracy.
+
+    Successive halving over the grid on a calibration split; prints the accuracy-forwards front, the chosen text form
+    and its score on held-out items, and writes a preset file for --strategy @FILE.
+    """
+    from starr.evals.evaluate import open_store
+    from starr.evals.reproduce.bench import Bench
+    from starr.evals.runs import make_runs
+    from starr.evals.tune import Bound, candidates, parse_grid, tune, write_preset
+
+    check_out(options.out, "--out")
+    bound = Bound(options.loss, options.confidence)
+    forms = candidates(options.strategy, parse_grid(options.grid), options.random, options.seed)
+    runs = make_runs(forms, [options.cache], options.block_length)
+    base = make_runs([options.baseline], [options.cache], options.block_length)[0]
+    model, task, settings = options.prepare(options.task)
+    store = open_store(options.work / options.task, settings, [], resume=True)
+    bench = Bench(model, task, settings, store, options.limit, options.batch_size, quiet=options.quiet)
+    splits = split(len(bench.items), options.calibration)
+    tuned = tune(runs, base, bound, splits, lambda run, places: measure(bench, run, places))
+    print(dump(as_dict(tuned)) if options.json else show(tuned))
+    if tuned.winner is None:
+        raise WorkError(
+            f"No candidate is within {bound.points:g} points of {base.name} with {bound.confidence:.0%} confidence.",
+            hint="Allow more --loss, give more --calibration items, or a wider --grid.",
+        )
+    facts = {"task": options.task, "baseline": base.name, "loss": bound.points, "confidence": bound.confidence}
+    write_preset(tuned, options.out, facts)
+    note(f"Written to {options.out}: use it as --strategy @{options.out}", options.quiet)
+
+
+def split(total: int, calibration: int) -> tuple[list[int], list[int]]:
+    """Places to tune on (every second item from the first) and places held out (the others)."""
+    if calibration < 2 or total < 2 * calibration:
+        raise InputError(
+            f"--calibration must be at least 2 and at most half of the {total} items, got {calibration}.",
+            param="calibration",
+        )
+    return list(range(0, 2 * calibration, 2)), list(range(1, 2 * calibration, 2))
+
+
+def measure(bench: Bench, run: Run, places: Sequence[int]) -> list[Sample]:
+    return list(bench.measure_at([run], places)[0].samples)
+
+
+def show(tuned: Tuned) -> str:
+    fastest_first, best, rows = sorted(tuned.candidates, key=lambda s: s.forwards), -1.0, []
+    for found in fastest_first:
+        on_front, best = found.accuracy > best, max(best, found.accuracy)
+        low, high = found.pair.interval
+        rows.append((
+            found.run.name, found.n, round(100 * found.accuracy, 1), f"{100 * found.pair.difference:+.1f}",
+            f"{100 * low:+.1f} to {100 * high:+.1f}", round(found.forwards, 1), "*" if on_front else "",
+        ))  # fmt: skip
+    base = tuned.baseline
+    lines = [
+        table(HEAD, rows),
+        f"baseline {base['run']}: {100 * base['accuracy']:.1f} % at {base['forwards']:.1f} forwards",
+    ]
+    if tuned.winner is not None:
+        held = tuned.held_out
+        lines.append(f"chosen: {tuned.winner.run.strategy}")
+        lines.append(
+            f"held out (n = {held['n']}): {100 * held['accuracy']:.1f} % against "
+            f"{100 * held['baseline_accuracy']:.1f} %, "
+            f"{held['forwards']:.1f} forwards against {held['baseline_forwards']:.1f}; "
+            f"the bound is {'kept' if held['kept'] else 'not shown to be kept'} there"
+        )
+    return "\n".join(lines)
+
+
+def as_dict(tuned: Tuned) -> dict[str, object]:
+    rows = [
+        {
+            "strategy": s.run.strategy,
+            "n": s.n,
+            "accuracy": s.accuracy,
+            "forwards": s.forwards,
+            "interval": s.pair.interval,
+        }
+        for s in tuned.candidates
+    ]
+    chosen = None if tuned.winner is None else tuned.winner.run.strategy
+    return {"strategy": chosen, "candidates": rows, "baseline": tuned.baseline, "held_out": tuned.held_out}

@@ -1,0 +1,55 @@
+"""One function per result of the paper, and ``front``, which the paper lacks: name → function of a Bench."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from starr.errors import InputError, did_you_mean
+from starr.evals.reproduce.bench import Bench
+from starr.evals.reproduce.case_study import case_study
+from starr.evals.reproduce.patterns import patterns, zones
+from starr.evals.reproduce.result import Context, Result, write_result
+from starr.evals.reproduce.sweeps import ablation, front, sensitivity
+from starr.evals.reproduce.tables import table1, table2, table3, table5
+from starr.evals.results import machine
+
+RESULTS: dict[str, Callable[[Bench], Result]] = {
+    "table1": table1,
+    "table2": table2,
+    "table3": table3,
+    "table5": table5,
+    "ablation": ablation,
+    "sensitivity": sensitivity,
+    "case-study": case_study,
+    "patterns": patterns,
+    "zones": zones,
+    "front": front,
+}
+
+
+def check_name(name: str) -> list[str]:
+    """The results a name stands for; ``all`` is every one."""
+    if name == "all":
+        return list(RESULTS)
+    if name not in RESULTS:
+        raise InputError(f"Unknown result {name!r}.", hint=did_you_mean(name, [*RESULTS, "all"]), param="result")
+    return [name]
+
+
+def reproduce(name: str, bench: Bench, command: str, folder: Path) -> tuple[Result, list[Path]]:
+    """Make one result and write its four files."""
+    start = time.perf_counter()
+    result = RESULTS[name](bench)
+    spent = f", {time.perf_counter() - start:.0f} s for this result"
+    return result, write_result(result, context(command, bench.settings.model, bench.task.name, spent), folder)
+
+
+def context(command: str, model: str, task: str, spent: str = "") -> Context:
+    """Command, model, machine and date, as they stand under a result."""
+    found = machine()
+    place = found["gpu"] or f"{found['processor']}, {found['cores']} cores, {found['threads']} threads"
+    where = f"{place}, torch {found['versions']['torch']}{spent}"
+    return Context(command, model, task, where, datetime.now(UTC).date().isoformat())

@@ -1,0 +1,61 @@
+"""Drawing that several results share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from starr.evals.reproduce.bench import Measured
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def error_bars(measured: Sequence[Measured]) -> tuple[list[float], list[list[float]]]:
+    """Accuracy in percent, and the distances to its interval's ends."""
+    shares = [100 * m.figures["accuracy"] for m in measured]
+    ends = [[100 * end for end in m.figures["accuracy_interval"]] for m in measured]
+    below = [max(0.0, share - low) for share, (low, _) in zip(shares, ends, strict=True)]
+    above = [max(0.0, high - share) for share, (_, high) in zip(shares, ends, strict=True)]
+    return shares, [below, above]
+
+
+def accuracy_and_speed(figure: Figure, measured: Sequence[Measured], rows: Sequence[dict[str, Any]]) -> None:
+    """Left: accuracy with intervals. Right: the three speed-ups."""
+    left, right = figure.subplots(1, 2)
+    names = [wrap(m.run.name) for m in measured]
+    shares, bars = error_bars(measured)
+    left.barh(names, shares, xerr=bars, color="#1c5fb8", capsize=3)
+    left.set_xlabel("accuracy (%, 95 % interval)")
+    left.set_xlim(0, 100)
+    places = np.arange(len(rows))
+    for shift, way in enumerate(("forwards", "positions", "seconds")):
+        values = [row[f"speed-up ({way})"] for row in rows]
+        right.barh(places + 0.27 * (shift - 1), values, height=0.25, label=way)
+    right.set_yticks(places, [] if len(rows) else None)
+    right.set_xlabel("speed-up against the first row (×)")
+    right.legend(fontsize=8)
+    for axes in (left, right):
+        axes.invert_yaxis()
+
+
+def wrap(text: str, width: int = 26) -> str:
+    """A run's name on several short lines."""
+    lines = [""]
+    for part in text.replace(",", ", ").split(" "):
+        if len(lines[-1]) + len(part) > width and lines[-1]:
+            lines.append("")
+        lines[-1] += f"{part} "
+    return "\n".join(line.strip() for line in lines)
+
+
+def line_with_band(axes: Axes, x: Sequence[float], measured: Sequence[Measured], label: str) -> None:
+    """Accuracy over an option's values, with its interval as a band."""
+    shares, (below, above) = error_bars(measured)
+    axes.plot(x, shares, marker="o", label=label)
+    low = [s - b for s, b in zip(shares, below, strict=True)]
+    high = [s + a for s, a in zip(shares, above, strict=True)]
+    axes.fill_between(x, low, high, alpha=0.15)

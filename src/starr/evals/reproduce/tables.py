@@ -1,0 +1,89 @@
+"""The paper's tables: methods, responsiveness, caches with in-place prompting, and blocks with the dual cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starr.errors import InputError
+from starr.evals.reproduce import paper
+from starr.evals.reproduce.bench import Bench, against
+from starr.evals.reproduce.figures import accuracy_and_speed
+from starr.evals.reproduce.result import Result, Row
+from starr.evals.runs import Run
+
+INTERVALS = "Bars: 95 % Wilson intervals; differences are paired with Bonett-Price intervals."
+
+
+def table1(bench: Bench) -> Result:
+    """Confidence (one token per forward), Fast-dLLM's threshold, DUS and STaRR."""
+    runs = [bench.run(text) for text in ("confidence", "threshold", "dus", starr_form(bench))]
+    rows = [
+        {
+            "data set (paper)": data,
+            "model": model,
+            "method": method,
+            "accuracy": right,
+            "tokens/s": speed,
+            "speed-up": up,
+        }
+        for (data, model), columns in paper.TABLE1.items()
+        for method, right, speed, up in zip(paper.METHODS, *columns, strict=True)
+    ]
+    return compared(bench, "table1", "Table 1: remasking strategies", runs, rows)
+
+
+def table2(bench: Bench) -> Result:
+    """STaRR without and with Responsiveness Optimization."""
+    runs = [bench.run(text) for text in ("confidence", starr_form(bench, "responsive=false"), starr_form(bench))]
+    return compared(bench, "table2", "Table 2: responsiveness optimization", runs, small(paper.TABLE2))
+
+
+def table3(bench: Bench) -> Result:
+    """STaRR with dKV-Cache and with in-place prompting (ICE)."""
+    form = starr_form(bench)
+    asked = [("confidence", "none", None), (form, "none", None), (form, "dkv", None), (form, "none", "ice-pp"),
+             (form, "dkv", "ice-pp")]  # fmt: skip
+    runs, missing = [], []
+    for strategy, cache, ice in asked:
+        try:
+            runs.append(bench.run(strategy, cache, ice=ice))
+        except InputError as error:
+            missing.append(f"{strategy} + {cache} + {ice or 'no ICE'} was not run: {error}")
+    return compared(bench, "table3", "Table 3: STaRR with dKV-Cache and ICE", runs, small(paper.TABLE3), missing)
+
+
+def table5(bench: Bench) -> Result:
+    """STaRR over the whole canvas, in blocks, and in blocks with the dual cache."""
+    form, block = starr_form(bench), bench.block_length
+    runs = [bench.run("confidence"), bench.run(form), bench.run(form, block_length=block),
+            bench.run(form, "dual", block)]  # fmt: skip
+    return compared(bench, "table5", "Table 5: Block STaRR and Dual Cache", runs, small(paper.TABLE5))
+
+
+def starr_form(bench: Bench, *options: str) -> str:
+    """STaRR as the paper sets it for the task: W_t 5 and W_n 2 for MATH500, the defaults elsewhere."""
+    parts = [*(["preset=math500"] if bench.task.name == "math500" else []), *options]
+    return "starr" + (":" + ",".join(parts) if parts else "")
+
+
+def small(rows: Sequence[tuple[str, float, float]]) -> list[Row]:
+    return [{"method (paper)": name, "speed-up": up, "accuracy": right} for name, up, right in rows]
+
+
+def compared(
+    bench: Bench, name: str, title: str, runs: Sequence[Run], theirs: Sequence[Row], missing: Sequence[str] = ()
+) -> Result:
+    """A table of runs against its first one, with the paper's below."""
+    measured = bench.measure(runs)
+    rows = against(measured[0], measured)
+    n, length = measured[0].figures["n"], bench.settings.max_tokens
+    return Result(
+        name,
+        f"{title} ({bench.task.name}, n = {n})",
+        rows,
+        lambda figure: accuracy_and_speed(figure, measured, rows),
+        f"Accuracy and speed-up against {runs[0].name}; canvas of {length}, {bench.rows} rows at once. {INTERVALS}",
+        theirs,
+        [*([f"Doubts about the paper's numbers: {paper.DOUBTS[name]}"] if name in paper.DOUBTS else []), *missing],
+        size=(10.0, 1.6 + 0.75 * len(runs)),
+    )
