@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 
 def temporal_variance(confidence: Tensor, history: Tensor) -> Tensor:
@@ -29,12 +28,13 @@ def neighbour_mean(field: Tensor, window: int, pads: tuple[float, float]) -> Ten
 
     ``pads`` are the values beyond the left and the right edge.
     """
-    width = field.shape[1]
-    left, right = (functional.pad(field, (window, window), value=pad) for pad in pads)
+    rows, width = field.shape
+    left, right = (field.new_full((rows, window), pad) for pad in pads)
+    padded = torch.cat((left, field, right), dim=1)
     mean = torch.zeros_like(field)
     for distance, weight in enumerate(neighbour_weights(window), start=1):
-        before = left[:, window - distance : window - distance + width]
-        after = right[:, window + distance : window + distance + width]
+        before = padded.narrow(1, window - distance, width)
+        after = padded.narrow(1, window + distance, width)
         mean = mean + (before + after) * weight
     return mean
 

@@ -89,7 +89,7 @@ def check(decision: Decision, index: int, action: list[int], label: list[int]) -
         assert decision.label[index, : len(label)].tolist() == label
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100)
 @given(options, st.lists(st.integers(1, 14), min_size=1, max_size=4), st.integers(0, 2**31), st.booleans())
 def test_any_options_over_ragged_blocks(starr, widths, seed, meddle):
     agree(starr, Walk(seed, widths, meddle), steps=20)

@@ -95,7 +95,7 @@ class Starr(Strategy):
         """c (B, W): of the proposal where masked; where held, what ``held_confidence`` says."""
         if self.held_confidence == "own":
             return view.confidence
-        return torch.where(view.held, view.best, view.confidence)
+        return torch.where(view.masked, view.confidence, view.best)
 
     def threshold(self, view: StepView, confidence: Tensor, carry: Carry) -> Tensor:
         """tau (B, W), Eq. 4, or the one part that is switched on."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from starr.strategy.base import StepView
@@ -45,8 +44,7 @@ def respond(view: StepView, gap: Tensor, near: Tensor, watched: Tensor, margins:
     early = (view.step < margins.fast_steps)[:, None]
     watched = watched & view.held & early
     changed = watched & (view.proposal != view.tokens)
-    fresh = view.masked & early & (gap < 0) & (gap >= -margins.fast_margin)
+    narrow = view.masked & (gap < 0) & (gap >= -margins.fast_margin)
     missed = ~view.frozen & (gap >= 0) & (gap <= margins.slow_margin)
     count = (near * view.masked + 1) * missed
-    forced = count >= margins.patience
-    return Labels(forced, changed, torch.where(forced, 0, count), watched | fresh)
+    return Labels(count >= margins.patience, changed, count, watched | narrow)
