@@ -161,6 +161,8 @@ class Engine:
         events = events_of(self.rows, canvas, [row[1] for row in figures], set(finished), self.model)
         if finished:
             self._rebuild([i for i in range(len(self.rows)) if i not in finished], [])
+        elif self.buffer is not None and self.buffer.keys.shape[3] != self.canvas.columns:  # a row beside them grew
+            self._resize_buffer([row.id for row in self.rows if row.request.cache.buffered])
         return events
 
     def _plan(self, done: Tensor) -> list[list[int]]:
@@ -176,6 +178,9 @@ class Engine:
         _, _, lengths, queries, seen, widths, fresh = map(list, zip(*figures, strict=True))
         for row, length in zip(self.rows, lengths, strict=True):
             row.length = length
+        columns = max(lengths) + 1  # a canvas that may grow gets more columns than it fills
+        self.canvas = trim(canvas, columns)
+        query, observed = query[:, :columns], observed[:, :columns]
         self.next = Next(query, observed, queries, max(queries), max(*seen, 1), max(*widths, 1), any(fresh))
         return figures
 
