@@ -6,7 +6,7 @@ two strategies can be compared over the same signals. Actions are applied as dec
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -184,33 +184,32 @@ def check_row(index: int, decision: Decision, view: StepView, word: Word) -> Non
         assert int(decision.end[index]) == word.end
 
 
-def compare(strategy: Strategy, make: Callable[[], Reference], world: World, steps: int = 12) -> None:
-    """Assert that a strategy and its reference agree in every row at every step."""
-    references = [make() for _ in world.widths]
+def run(strategy: Strategy, world: World, steps: int = 12) -> Iterator[tuple[StepView, Decision]]:
+    """Every step's view and decision, which is applied afterwards."""
     carry: Carry | None = None
     for _ in range(steps):
         view = world.view()
         decision, carry = strategy.decide(view, carried(strategy, view, carry))
         assert legal(decision, view)
+        yield view, decision
+        world.apply(decision, view)
+
+
+def compare(strategy: Strategy, make: Callable[[], Reference], world: World, steps: int = 12) -> None:
+    """Assert that a strategy and its reference agree in every row at every step."""
+    references = [make() for _ in world.widths]
+    for view, decision in run(strategy, world, steps):
         for index, reference in enumerate(references):
             row = row_of(view, index)
             if row.step == 0:
                 reference.open()
             word = reference.step(row)
             check_row(index, decision, view, word if isinstance(word, Word) else Word(word))
-        world.apply(decision, view)
 
 
 def play(strategy: Strategy, world: World, steps: int = 12) -> list[Tensor]:
     """The actions (B, W) of every step of a strategy alone."""
-    said, carry = [], None
-    for _ in range(steps):
-        view = world.view()
-        decision, carry = strategy.decide(view, carried(strategy, view, carry))
-        assert legal(decision, view)
-        said.append(decision.action)
-        world.apply(decision, view)
-    return said
+    return [decision.action for _, decision in run(strategy, world, steps)]
 
 
 def same(first: list[Tensor], second: list[Tensor]) -> bool:
@@ -220,16 +219,17 @@ def same(first: list[Tensor], second: list[Tensor]) -> bool:
 
 def steps_to_close(strategy: Strategy, world: World) -> list[int]:
     """Steps until every row's first window has closed, at most twice the widest."""
-    taken = [0] * len(world.widths)
-    carry: Carry | None = None
-    for count in range(1, 2 * world.size[1] + 1):
-        view = world.view()
-        decision, carry = strategy.decide(view, carried(strategy, view, carry))
-        for row in world.apply(decision, view).nonzero().flatten().tolist():
-            taken[row] = taken[row] or count
-        if all(taken):
-            return taken
-    raise AssertionError(f"rows did not close: {taken}")
+    taken = torch.zeros_like(world.step)
+    for count, (view, _) in enumerate(run(strategy, world, 2 * world.size[1] + 1)):
+        taken[(view.step == 0) & (taken == 0)] = count
+        if bool(taken.all()):
+            return taken.tolist()
+    raise AssertionError(f"rows did not close: {taken.tolist()}")
+
+
+def closes_in_time(strategy: Strategy, world: World) -> bool:
+    """Whether every row's first window closes within as many steps as it has positions."""
+    return all(s <= w for s, w in zip(steps_to_close(strategy, world), world.widths.tolist(), strict=True))
 
 
 @st.composite

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from starr.strategy.eb import EntropyBound
 from tests.reference.ref_eb import RefEntropyBound
-from tests.strategy.driver import World, compare, play, worlds
+from tests.strategy.driver import World, compare, play, run, worlds
 
 OPTIONS = st.fixed_dictionaries(
     {
@@ -35,10 +35,7 @@ def test_without_a_bound_everything_is_committed_at_once():
 @settings(deadline=None, max_examples=30)
 @given(worlds())
 def test_gamma_zero_commits_one_plus_what_costs_nothing(world):
-    for _ in range(6):
-        view = world.view()
-        decision, _ = EntropyBound(gamma=0.0).decide(view, {})
+    for view, decision in run(EntropyBound(gamma=0.0), world):
         free = (view.masked & (view.entropy == 0)).sum(1)
         masks = view.masked.sum(1)
         assert decision.action.sum(1).equal((free + 1).minimum(masks))
-        world.apply(decision, view)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from starr.strategy import strategy
 from starr.strategy.klass import Klass
 from tests.reference.ref_klass import RefKlass
-from tests.strategy.driver import carried, compare, worlds
+from tests.strategy.driver import compare, run, worlds
 
 OPTIONS = st.fixed_dictionaries(
     {
@@ -30,15 +30,11 @@ def test_equals_the_slow_transcription(world, options):
 @settings(deadline=None, max_examples=30)
 @given(worlds(), st.integers(1, 4))
 def test_nothing_is_ready_before_the_history_is_full(world, history):
-    klass, carry = Klass(tau=0.0, kappa=10.0, history=history), None
     waited, later = [], []
-    for _ in range(10):
-        view = world.view()
-        decision, carry = klass.decide(view, carried(klass, view, carry))
+    for view, decision in run(Klass(tau=0.0, kappa=10.0, history=history), world):
         number = decision.action.sum(1)
         waited += number[view.step < history].tolist()
         later += (number == view.masked.sum(1))[view.step >= history].tolist()
-        world.apply(decision, view)
     assert set(waited) == {1}
     assert all(later), "with a kappa that everything passes, all masks are ready once the history is full"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from starr.strategy.saber import Saber
 from tests.reference.ref_saber import RefSaber
-from tests.strategy.driver import World, compare, play, steps_to_close, worlds
+from tests.strategy.driver import World, closes_in_time, compare, play, worlds
 
 OPTIONS = st.fixed_dictionaries({"least": st.integers(1, 6), "backtrack": st.integers(1, 8)})
 
@@ -24,8 +24,7 @@ def test_equals_the_slow_transcription(world, options):
 @settings(deadline=None, max_examples=40)
 @given(worlds(), OPTIONS)
 def test_a_window_closes_within_its_width(world, options):
-    widths = world.widths.tolist()
-    assert all(steps <= width for steps, width in zip(steps_to_close(Saber(**options), world), widths, strict=True))
+    assert closes_in_time(Saber(**options), world)
 
 
 @settings(deadline=None, max_examples=40)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from starr.strategy.tacg import Tacg
 from starr.strategy.threshold import Threshold
 from tests.reference.ref_tacg import RefTacg
-from tests.strategy.driver import World, compare, play, same, worlds
+from tests.strategy.driver import World, compare, play, run, same, worlds
 
 BAR = st.integers(2, 17).map(lambda n: n / 16)
 OPTIONS = st.fixed_dictionaries(
@@ -38,14 +38,11 @@ def test_equals_the_slow_transcription(world, options):
 @given(worlds(), st.integers(0, 3))
 def test_near_misses_stay_within_their_budget(world, extra):
     strategy = Tacg(tau=0.75, floor=0.25, extra=extra, share=0.25, steps=1)
-    for _ in range(8):
-        view = world.view()
-        decision, _ = strategy.decide(view, strategy.begin(view))
+    for view, decision in run(strategy, world):
         above = (view.masked & (view.confidence > 0.75)).sum(1)
         budget = (above.clamp(min=1) / 4).ceil().clamp(max=extra)
         assert bool((decision.action.sum(1) <= (above + budget).clamp(min=1)).all())
         assert bool((decision.action.sum(1) >= 1).all())
-        world.apply(decision, view)
 
 
 @settings(deadline=None, max_examples=20)
