@@ -23,7 +23,7 @@ def test_one_strategy_with_its_presets(starr):
     assert "temporal_window=3" in text
     assert "preset=math500" in text
     assert "revokes: yes" in text
-    assert json.loads(starr("strategies", "show", "threshold", "--json").out)["revokes"] is False
+    assert json.loads(starr("strategies", "show", "threshold", "--json").out)["revokes"] == "no"
     assert "Did you mean 'starr'?" in starr("strategies", "show", "star").line
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from starr.cli import bench, chat, demo, doctor, models, race, run, serve, strategies, trace
+from starr.cli import bench, chat, demo, doctor, evaluate, models, race, run, serve, strategies, trace
 from starr.cli.verb import group
 
 app = group("Fast decoding for masked diffusion language models. Start with `starr demo`.")
@@ -26,5 +26,5 @@ def root(
         print(context.get_help())
 
 
-for family in (run, chat, race, demo, trace, bench, serve, strategies, models, doctor):
+for family in (run, chat, race, demo, trace, evaluate, bench, serve, strategies, models, doctor):
     family.add(app)

@@ -13,7 +13,7 @@ from starr.cli.verb import family, verb
 from starr.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from starr.strategy.registry import Entry, Option
+    from starr.strategy.registry import Entry
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,8 @@ def show_one(options: ShowOptions) -> None:
 
 def describe(entry: Entry[Any], indent: str = "") -> str:
     """An entry in a few lines: name and paper, meaning, traits, options, presets."""
+    from starr.catalogue import limits, shown
+
     lines = [f"{entry.name}  ({entry.paper})", f"  {entry.help}"]
     facts = traits(entry)
     if facts:
@@ -70,7 +72,8 @@ def describe(entry: Entry[Any], indent: str = "") -> str:
     names = [f"{option.name}={shown(option.default)}" for option in entry.options]
     width = max(map(len, names), default=0)
     lines += [
-        f"    {name:<{width}}  {option.help}{bounds(option)}" for name, option in zip(names, entry.options, strict=True)
+        f"    {name:<{width}}  {option.help} ({limits(option)})"
+        for name, option in zip(names, entry.options, strict=True)
     ]
     for name, values in entry.presets.items():
         changed = ", ".join(f"{key}={shown(value)}" for key, value in values.items())
@@ -80,23 +83,12 @@ def describe(entry: Entry[Any], indent: str = "") -> str:
 
 def traits(entry: Entry[Any]) -> str:
     """Whether a strategy revokes and which signals it needs; "" for a cache."""
+    from starr.catalogue import revokes
+
     if not hasattr(entry.kind, "signals"):
         return ""
     signals = ", ".join(sorted(entry.kind.signals)) or "none"
-    return f"revokes: {'yes' if entry.kind.revokes else 'no'} · signals: {signals}"
-
-
-def bounds(option: Option) -> str:
-    if option.choices:
-        return f" ({' | '.join(option.choices)})"
-    if option.low is None and option.high is None:
-        return ""
-    low, high = ("" if bound is None else f"{bound:g}" for bound in (option.low, option.high))
-    return f" ({low}..{high})"
-
-
-def shown(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool | None) else str(value)
+    return f"revokes: {revokes(entry)} · signals: {signals}"
 
 
 def to_dict(entry: Entry[Any]) -> dict[str, Any]:
@@ -104,5 +96,7 @@ def to_dict(entry: Entry[Any]) -> dict[str, Any]:
     fields = ("name", "type", "default", "help", "choices", "low", "high")
     body = {"name": entry.name, "paper": entry.paper, "help": entry.help, "presets": entry.presets}
     if hasattr(entry.kind, "signals"):
-        body |= {"revokes": entry.kind.revokes, "signals": sorted(entry.kind.signals)}
+        from starr.catalogue import revokes
+
+        body |= {"revokes": revokes(entry), "signals": sorted(entry.kind.signals)}
     return body | {"options": [{name: getattr(option, name) for name in fields} for option in entry.options]}
