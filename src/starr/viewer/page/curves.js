@@ -27,14 +27,10 @@ function drawCharts(lanes, lane, clock, total) {
     const width = chart.canvas.clientWidth, height = 170;
     const ctx = prepare(chart.canvas, width, height);
     chart.draw(ctx, { lanes, lane, clock, total, width, height });
-    chart.caption.textContent = chart.title(lane) + (chart.draw === drawMasks && lanes.length > 1 ? ": " + laneKey(lanes) : "");
+    chart.caption.textContent = chart.title(lane);
     chart.canvas.setAttribute("aria-label", `${chart.title(lane)}, ${lane.title}, over ${clock}`);
     chart.width = width;
   }
-}
-
-function laneKey(lanes) {
-  return lanes.map((lane, index) => `${["──", "╌╌", "····", "─·─"][index]} ${lane.title}`).join("  ");
 }
 
 function drawMasks(ctx, { lanes, clock, total, width, height }) {
@@ -43,7 +39,20 @@ function drawMasks(ctx, { lanes, clock, total, width, height }) {
   lanes.forEach((lane, index) => {
     const points = lane.curves.masks.map((masks, frame) => [x(lane.curves[clock][frame]), y(masks)]);
     line(ctx, points, css("lane" + index), DASHES[index]);
+    if (lanes.length > 1) laneKey(ctx, lane, index, width);
   });
+}
+
+// Names stand in the upper right, where a falling curve leaves room.
+function laneKey(ctx, lane, index, width) {
+  const y = FRAME.top + 12 + 15 * index, right = width - FRAME.right;
+  const name = lane.title.length > 28 ? lane.title.slice(0, 27) + "…" : lane.title;
+  const start = right - 6 - ctx.measureText(name).width;
+  ctx.fillStyle = css("paper");
+  ctx.fillRect(start - 36, y - 10, right - start + 36, 14);
+  ctx.fillStyle = css("ink");
+  ctx.fillText(name, start, y);
+  line(ctx, [[start - 34, y - 4], [start - 6, y - 4]], css("lane" + index), DASHES[index]);
 }
 
 function bars(ctx, lane, clock, x, values, y, zero) {

@@ -1,7 +1,15 @@
 // Small helpers for canvases: sizes in CSS pixels, colours from the theme, the diverging ramp, the marks, line charts.
 
+// Colours are read once per theme: asking the browser again after every change of the page would cost a layout each.
+const palette = new Map();
 function css(name) {
-  return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  if (!palette.has(name)) palette.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
+  return palette.get(name);
+}
+
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  palette.clear();
 }
 
 function prepare(canvas, width, height) {
@@ -35,7 +43,7 @@ function ramp() {
 
 const MARKS = {
   commit: "commit", revoke: "revoke", revise: "revise",
-  slow: "commit by the slow label", fast: "act by the fast label", progress: "forced or held back by the progress rule",
+  slow: "commit by the slow label", fast: "revoke by the fast label", progress: "forced or held back by the progress rule",
 };
 
 function path(ctx, points) {

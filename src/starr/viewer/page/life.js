@@ -6,7 +6,7 @@ function seenSteps(lane, position) {
   return steps;
 }
 
-function showLife(lane, frame, position) {
+function showLife(lane, frame, position, redraw) {
   const body = document.getElementById("life-body"), now = document.getElementById("life-now");
   body.hidden = position === null;
   if (position === null) {
@@ -15,12 +15,14 @@ function showLife(lane, frame, position) {
   }
   now.replaceChildren(...lifeNow(lane, frame, position));
   const key = `${lane.number}:${position}`;
-  if (body.dataset.key !== key) {
+  if (redraw || body.dataset.key !== key) {
     body.dataset.key = key;
     showActions(lane, position);
     showProposals(lane, position);
+    drawLife(lane, position);
   }
-  drawLife(lane, frame, position);
+  const room = body.chartWidth - FRAME.left - FRAME.right;
+  document.getElementById("life-cursor").style.left = FRAME.left + (frame / (lane.steps || 1)) * room + "px";
 }
 
 function lifeNow(lane, frame, position) {
@@ -59,13 +61,13 @@ function showProposals(lane, position) {
     element("li", {}, from === to ? `step ${from + 1} ` : `steps ${from + 1} to ${to + 1} `, element("code", {}, quoted(lane, token)))));
 }
 
-function drawLife(lane, frame, position) {
-  const canvas = document.getElementById("life-chart"), width = canvas.clientWidth, height = 150;
+function drawLife(lane, position) {
+  const canvas = document.getElementById("life-chart"), width = canvas.clientWidth, height = 170;
   const ctx = prepare(canvas, width, height), steps = seenSteps(lane, position);
   const value = (column, step) => column[cellAt(lane, step, position)];
   const known = (column, step) => (value(column, step) === UNKNOWN ? null : value(column, step) / GRAIN);
   const tops = lane.threshold ? steps.map((step) => known(lane.threshold, step) ?? 0) : [];
-  const { x, y, bottom } = axes(ctx, width, height, lane.steps, Math.max(1, ...tops), "steps");
+  const { x, y } = axes(ctx, width, height, lane.steps, Math.max(1, ...tops), "steps");
   const points = (column) => steps.map((step) => {
     const at = known(column, step);
     return [x(step + 1), at === null ? null : y(Math.max(0, at))];
@@ -76,7 +78,7 @@ function drawLife(lane, frame, position) {
     const cell = cellAt(lane, step, position);
     for (const kind of marksOf(lane, cell)) mark(ctx, kind, x(step + 1), y(known(lane.confidence, step) ?? 0), kind === "progress" ? 7 : 5);
   }
-  line(ctx, [[x(frame), FRAME.top], [x(frame), bottom]], css("ink"), [], 1.5);
+  document.getElementById("life-body").chartWidth = width;
   canvas.setAttribute("aria-label", `Confidence and threshold of position ${position} over ${lane.steps} steps`);
   document.getElementById("life-key").textContent = "── confidence" + (lane.threshold ? "  ╌╌ threshold" : "") + "  ● commit  ✕ revoke  ◆ revise  ▲ slow label  ▼ fast label  □ progress rule";
 }

@@ -22,11 +22,12 @@ function change(part) {
 // Everything that does not depend on the time: drawn again only when lane, clock, theme or size change.
 function drawStill() {
   const lane = chosenLane();
-  const key = [view.lane, view.clock, view.theme, view.zoom, view.whitespace, view.a, view.b, at("charts").clientWidth].join();
+  const key = [view.lane, view.clock, view.theme, view.zoom, view.whitespace, view.a, view.b, innerWidth, innerHeight].join();
   if (drawn.key === key) return false;
   drawn.key = key;
-  document.documentElement.dataset.theme = view.theme;
+  setTheme(view.theme);
   document.querySelectorAll(".lane-name").forEach((node) => { node.textContent = lanes.length > 1 ? `of lane ${view.lane + 1}, ${lane.title}` : ""; });
+  lanes.forEach((each) => keepHeight(each, view.whitespace));
   drawn.size = mapSizes(lane, at("map-scroll").clientWidth, view.zoom);
   drawMap(lane, at("map"), drawn.size);
   drawn.size.boxHeight = at("map-scroll").clientHeight;
@@ -50,20 +51,20 @@ function showControls() {
 
 function show() {
   const redraw = drawStill(), lane = chosenLane(), frame = frameOf(lane), picked = view.peek ?? view.position;
+  showMapCursors(lane, drawn.size, frame, picked);
   for (const each of lanes) {
     showText(each, frameOf(each), view.whitespace, redraw);
     showStatus(each, frameOf(each));
   }
   showPick(lanes, lane, picked);
-  showLife(lane, frame, picked);
-  showMapCursors(lane, drawn.size, frame, picked);
+  showLife(lane, frame, picked, redraw);
   showChartCursors(view.time, total());
   const time = view.clock === "milliseconds" ? view.time.toFixed(0) + " ms" : `${Math.round(view.time)} ${view.clock}`;
   at("now").textContent = `${time} of ${Math.round(total())}`;
   at("scrub").value = view.time;
   at("scrub").setAttribute("aria-valuetext", at("now").textContent);
   at("speed").value = view.speed;
-  at("play").textContent = view.playing ? "⏸ Pause" : "▶ Play";
+  at("play").textContent = view.playing ? "❚❚ Pause" : "▶ Play";
   at("play").setAttribute("aria-label", view.playing ? "Pause" : "Play");
   writeLink();
 }

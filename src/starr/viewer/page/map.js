@@ -1,7 +1,7 @@
 // The map: a row for every step, a column for every position. Drawn once; only the two cursors move while scrubbing.
 
 const AXIS = { left: 34, top: 18 };
-const LEAST_CELL = 6, MOST_CELL = 20;
+const LEAST_CELL = 6, MOST_CELL = 24;
 
 function mapSizes(lane, room, zoom) {
   const fit = Math.max(LEAST_CELL, Math.min(MOST_CELL, Math.floor((room - AXIS.left) / lane.length)));
@@ -38,7 +38,7 @@ function drawCells(ctx, lane, { width: w, height: h }) {
 }
 
 function drawMarks(ctx, lane, { width: w, height: h }) {
-  const r = Math.min(w, h) * 0.36;
+  const r = Math.min(w, h) * (Math.min(w, h) < 9 ? 0.5 : 0.36);
   lane.windows.forEach(([start, end], step) => {
     for (let position = start; position < end; position++) {
       const cell = lane.offsets[step] + position - start;

@@ -44,6 +44,13 @@ function showText(lane, frame, whitespace, redraw) {
   lane.view.progress.value = lane.length - lane.curves.masks[frame];
 }
 
+// The text box is as high as the final text from the start, so nothing below it moves while scrubbing.
+function keepHeight(lane, whitespace) {
+  lane.view.text.style.minHeight = "0";
+  showText(lane, lane.steps, whitespace, true);
+  lane.view.text.style.minHeight = lane.view.text.offsetHeight + "px";
+}
+
 function showStatus(lane, frame) {
   const { status } = lane.view, done = frame === lane.steps;
   const taken = lane.curves.revocations.slice(0, frame).reduce((sum, count) => sum + count, 0);
@@ -65,7 +72,9 @@ function flagText(lane, taken, masks) {
 // Marks the chosen position in the chosen lane, and only there.
 function showPick(lanes, chosen, position) {
   for (const lane of lanes) {
-    const { text, cells, card, name } = lane.view, own = lane === chosen;
+    const { text, cells, card, name } = lane.view, own = lane === chosen, key = own ? position : -1;
+    if (lane.view.pick === key && (key === null || key < 0 || cells[key].classList.contains("picked"))) continue;
+    lane.view.pick = key;
     card.classList.toggle("chosen", own && lanes.length > 1);
     name.setAttribute("aria-pressed", own);
     text.querySelector(".picked")?.classList.remove("picked");
