@@ -31,7 +31,7 @@ class Run:
         parts = [self.strategy]
         parts += [self.cache] if self.cache != "none" else []
         parts += [f"block {self.block_length}"] if self.block_length else []
-        parts += [f"ice {self.ice}"] if self.ice else []
+        parts += [self.ice] if self.ice else []
         return " + ".join(parts)
 
 
@@ -42,10 +42,12 @@ def make_runs(
     ice: str | None = None,
 ) -> list[Run]:
     """Every strategy with every cache, each in its shortest text form, without repetitions."""
+    from starr.api import options_from
     from starr.query import CACHES
     from starr.strategy import strategy
     from starr.strategy.registry import text_form
 
+    options_from({"ice": ice} if ice else {})
     forms = [text_form(strategy(text)) for text in strategies]
     stores = [text_form(CACHES.parse(text)) for text in caches]
     return list(dict.fromkeys(Run(s, c, block_length, ice) for s in forms for c in stores))
@@ -93,24 +95,17 @@ def settings_for(
 
 def request_for(model: Model, item: Item, run: Run, settings: Settings, *, trace: bool = False) -> Request:
     """The row that decodes an item's answer."""
-    from starr.api import Options, prompt_tokens, request_of
+    from starr.api import options_from, prompt_tokens, request_of
 
     if settings.form == "chat":
         tokens = model.tokenizer.chat([{"role": "user", "content": item.chat}]) + model.tokenizer.encode(item.prefix)
     else:
         tokens, _ = prompt_tokens(model, item.prompt, False)
-    options = Options(
-        strategy=run.strategy,
-        cache=run.cache,
-        block_length=run.block_length,
-        max_tokens=settings.max_tokens,
-        temperature=settings.temperature,
-        seed=settings.seed,
-        enforce=settings.enforce,
-        eos=settings.eos,
-        trace=trace,
-    )
-    return request_of(model, tokens, options)
+    given = {name: getattr(settings, name) for name in ("max_tokens", "temperature", "seed", "enforce", "eos")}
+    given |= {"strategy": run.strategy, "cache": run.cache, "block_length": run.block_length, "trace": trace}
+    if run.ice is not None:
+        given["ice"] = run.ice
+    return request_of(model, tokens, options_from(given))
 
 
 def parse_shard(text: str | None) -> tuple[int, int] | None:

@@ -106,5 +106,5 @@ def foot(result: Result, context: Context) -> str:
     import textwrap
 
     width = int(result.size[0] * 17)
-    text = f"{result.caption} Model {context.model}, task {context.task}. {context.command}"
-    return "\n".join(textwrap.wrap(text, width)).replace("$", r"\$")
+    text = f"{result.caption} Model {context.model}, task {context.task}."
+    return "\n".join([*textwrap.wrap(text, width), context.command]).replace("$", r"\$")

@@ -35,7 +35,7 @@ MAIN_OPTION: dict[str, tuple[str, tuple[Any, ...]]] = {
     "factor": ("factor", (0.5, 1.0, 2.0)),
     "hierarchy": ("tau", (0.95, 0.8, 0.6)),
     "klass": ("tau", (0.9, 0.6, 0.3)),
-    "localleap": ("tau", (0.95, 0.8, 0.6)),
+    "localleap": ("relaxed", (0.85, 0.75, 0.5)),
     "margin": ("steps", (64, 32, 16)),
     "pc": ("steps", (64, 32, 16)),
     "peaks": ("high", (0.95, 0.8, 0.6)),
