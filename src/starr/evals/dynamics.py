@@ -1,7 +1,8 @@
 """Token dynamics in traces: the paper's temporal and spatial patterns, detected, and its confidence zones.
 
 The paper names the patterns in words only; the numbers in ``Cuts`` are ours. Only positions of the text are looked at
-(up to the first end-of-text), and only steps whose forward gave the position a fresh confidence.
+(up to the first end-of-text), and only steps whose forward gave the position a fresh confidence. Confidence is that of
+the most likely token (Eq. 1), also where another one is held.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def tokens_of(number: int, trace: dict[str, Any], cuts: Cuts) -> list[Token]:
     fresh: list[list[tuple[int, float, float]]] = [[] for _ in range(length)]
     for step in trace["steps"]:
         start = step["window"][0]
-        field = np.array(step["confidence"], dtype=float)
+        field = np.array(step.get("best") or step["confidence"], dtype=float)
         deviance = spatial_deviance(field, cuts.spatial_window)
         queried = step.get("queried") or [1] * len(field)
         for place in range(min(len(field), length - start)):

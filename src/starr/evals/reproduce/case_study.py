@@ -52,7 +52,7 @@ def last_commits(trace: Any) -> dict[int, int]:
 
 
 def story(trace: Any, position: int) -> Story:
-    """Every step that saw the position: confidence, threshold, state and action."""
+    """Every step that saw the position: confidence (of the most likely token, Eq. 1), threshold, state and action."""
     words = ("keep", "commit", "revoke", "revise")
     lines = []
     for record in trace.steps:
@@ -61,7 +61,7 @@ def story(trace: Any, position: int) -> Story:
             continue
         threshold = None if record.threshold is None else round(record.threshold[place], 4)
         lines.append({
-            "step": record.step, "confidence": round(record.confidence[place], 4), "threshold": threshold,
+            "step": record.step, "confidence": round(record.best[place], 4), "threshold": threshold,
             "state": "masked" if record.masked[place] else "held", "action": words[record.action[place]],
         })  # fmt: skip
     return lines

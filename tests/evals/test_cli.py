@@ -1,0 +1,103 @@
+"""The evaluation verbs from the command line, with a tiny model in place of the bundled one."""
+
+import json
+
+import pytest
+
+import starr
+from starr.cli.main import main
+from tests.tiny import tiny_model
+
+
+@pytest.fixture(autouse=True)
+def tiny(monkeypatch, tmp_path):
+    monkeypatch.setattr(starr, "load", lambda *_, **__: tiny_model(length=1024), raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+SMALL = ["--limit", "3", "--max-tokens", "6", "--quiet"]
+
+
+def test_eval_prints_a_table_and_writes_the_folder(tmp_path, capsys):
+    code = main(["eval", "word-problems", "--strategy", "threshold", "--strategy", "confidence", *SMALL])
+    shown = capsys.readouterr().out
+    assert code == 0
+    assert "threshold − confidence" in shown
+    assert {p.name for p in (tmp_path / "runs" / "word-problems").iterdir()} == {
+        "settings.json", "samples.jsonl", "results.json", "report.html",
+    }  # fmt: skip
+    assert main(["eval", "word-problems", *SMALL]) == 2
+    assert "--resume" in capsys.readouterr().err
+    assert main(["eval", "word-problems", "--strategy", "threshold", "--resume", "--json", *SMALL]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["n"] == 3
+
+
+def test_shards_are_merged(capsys):
+    for i in ("1", "2"):
+        assert (
+            main(["eval", "word-problems", "--strategy", "threshold", "--shard", f"{i}/2", "-o", f"part{i}", *SMALL])
+            == 0
+        )
+    capsys.readouterr()
+    assert main(["eval", "merge", "part1", "part2", "-o", "whole", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["runs"][0]["n"] == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["eval", "word-problem"], "Did you mean 'word-problems'"),
+        (["eval", "word-problems", "--strategy", "strar"], "Did you mean 'starr'"),
+        (["eval", "word-problems", "--shard", "3/2"], "i/n"),
+        (["eval", "word-problems", "--limit", "0"], "--limit"),
+        (["eval", "word-problems", "--batch-size", "0"], "--batch-size"),
+        (["eval", "word-problems", "--form", "poem"], "chat or base"),
+        (["eval", "word-problems", "--until-sure", "1.0"], "two"),
+        (["eval", "word-problems", "more"], "one TASK"),
+        (["eval", "merge", "nowhere", "-o", "x"], "no run folder"),
+        (["eval", "merge", "nowhere"], "--out"),
+        (["eval", "word-problems", "--data", "nothing.jsonl"], "cannot be read"),
+        (["reproduce", "table9"], "Unknown result"),
+        (["analyze", "none.json"], "none.json"),
+        (["tune", "word-problems"], "--grid"),
+        (["tune", "word-problems", "--grid", "scale=1/2", "--loss", "-1"], "--loss"),
+        (["tune", "word-problems", "--grid", "scale=1/2", "--calibration", "9000"], "--calibration"),
+        (["tune", "word-problems", "--grid", "sacle=1/2"], "Did you mean 'scale'"),
+    ],
+)
+def test_wrong_usage_is_one_line_and_exit_2(arguments, words, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err.strip()
+    assert words in error
+    assert len(error.splitlines()) == 1
+
+
+def test_reproduce_and_analyze(tmp_path, capsys):
+    assert main(["reproduce", "table2", *SMALL, "-o", "results"]) == 0
+    assert "responsive=false" in capsys.readouterr().out
+    assert (tmp_path / "results" / "table2.svg").exists()
+    arguments = ["--strategy", "starr", "--max-tokens", "12", "--no-chat", "--quiet"]
+    assert main(["run", "How many?", "--trace", "trace.json", *arguments]) == 0
+    capsys.readouterr()
+    assert main(["analyze", "trace.json", "-o", "figures", "--quiet"]) == 0
+    shown = capsys.readouterr().out
+    assert "fluctuation" in shown
+    assert "erratic" in shown
+    assert {p.name for p in (tmp_path / "figures").iterdir()} == {
+        f"{name}.{kind}" for name in ("patterns", "zones") for kind in ("md", "json", "png", "svg")
+    }
+
+
+def test_tune_writes_a_preset_that_runs(tmp_path, capsys):
+    arguments = ["tune", "word-problems", "--strategy", "threshold", "--grid", "tau=0.3/0.9", "--loss", "100"]
+    assert main([*arguments, "--calibration", "4", "--max-tokens", "6", "--quiet"]) == 0
+    shown = capsys.readouterr().out
+    assert "chosen: threshold" in shown
+    assert "held out (n = 4)" in shown
+    assert starr.strategy(f"@{tmp_path / 'tuned.json'}").name == "threshold"
+
+
+def test_tune_says_when_nothing_is_good_enough(capsys):
+    arguments = ["tune", "word-problems", "--strategy", "threshold", "--grid", "tau=0.3/0.9", "--loss", "0"]
+    assert main([*arguments, "--calibration", "4", "--max-tokens", "6", "--quiet"]) == 1
+    assert "No candidate" in capsys.readouterr().err
