@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -44,15 +46,18 @@ def test_without_credit_the_confidence_is_the_proposal_s_to_the_bit():
     assert torch.equal(confidence[0], proposals.confidence)
 
 
-def test_a_steady_token_passes_the_threshold_in_time():
+def two_equal_positions():
+    """A view of two masks, both sure of token 3 to the same degree."""
     world = World(3, [2], coarse=False)
     world.frozen = torch.tensor([[False, False, True]])
     world.masked = ~world.frozen
-    view = world.view()
     logits = torch.zeros(1, 3, 7)
     logits[0, :, 3] = 2.0
-    view = type(view)(**{name: getattr(view, name) for name in view.__slots__} | {"logits": logits})
-    strategy = Credit(tau=0.7)
+    return replace(world.view(), logits=logits, best=likeliest(logits)[1], confidence=likeliest(logits)[1])
+
+
+def test_a_steady_token_passes_the_threshold_in_time():
+    view, strategy = two_equal_positions(), Credit(tau=0.7)
     carry, commits = strategy.begin(view), []
     for _ in range(12):
         decision, carry = strategy.decide(view, carry)
@@ -60,3 +65,10 @@ def test_a_steady_token_passes_the_threshold_in_time():
     assert commits[0] == 1
     assert commits[-1] == 2
     assert commits == sorted(commits)
+
+
+def test_a_confidence_at_the_threshold_is_enough():
+    view = two_equal_positions()
+    at = Credit(tau=float(view.best[0, 0]), alpha=0.0)
+    above = Credit(tau=float(view.best[0, 0]) + 2**-16, alpha=0.0)
+    assert [int(s.decide(view, s.begin(view))[0].action.sum()) for s in (at, above)] == [2, 1]

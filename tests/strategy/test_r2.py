@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from starr.strategy.r2 import R2
+from starr.strategy.r2 import R2, follow
 from starr.strategy.threshold import Threshold
 from tests.reference.ref_r2 import RefR2
 from tests.strategy.driver import World, compare, play, same
@@ -50,6 +50,7 @@ def test_thresholds_above_one_are_the_plain_threshold(seed, widths, tau):
         ({}, [1, 1, 1, 1, 0, 0, 0]),  # the best, then the cluster 1..3 around it and its neighbour
         ({"tau_cluster": 1.1}, [1, 0, 1, 0, 0, 0, 0]),  # the best, and the surest of the equal tokens
         ({"tau_cluster": 1.1, "pick": "middle"}, [1, 0, 1, 0, 0, 0, 0]),
+        ({"tau_cluster": 1.1, "tau_run": 0.875}, [1, 0, 0, 0, 0, 0, 0]),  # not above its own confidence
         ({"tau_cluster": 1.1, "tau_run": 1.1}, [1, 0, 0, 0, 0, 0, 0]),
     ],
 )
@@ -65,3 +66,13 @@ def test_each_part_by_hand(options, expected):
     strategy = R2(**options)
     decision, _ = strategy.decide(view, strategy.begin(view))
     assert decision.action[0].tolist() == expected
+
+
+def test_a_new_proposal_starts_a_new_record():
+    world = World(0, [1])
+    view = replace(world.view(), proposal=torch.tensor([[2, 0]]), confidence=torch.tensor([[0.25, 0.0]]))
+    old = {"token": view.proposal, "equal": view.tokens + 3, "sum": view.confidence + 2, "max": view.confidence + 0.5}
+    same_token = follow(view, old)
+    assert [float(same_token[k][0, 0]) for k in ("equal", "sum", "max")] == [4, 2.5, 0.75]
+    other_token = follow(view, {**old, "token": view.proposal + 1})
+    assert [float(other_token[k][0, 0]) for k in ("equal", "sum", "max")] == [1, 0.25, 0.25]

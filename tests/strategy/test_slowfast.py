@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from starr.strategy.slowfast import SlowFast
 from tests.reference.ref_slowfast import RefSlowFast
-from tests.strategy.driver import carried, closes_in_time, compare, worlds
+from tests.strategy.driver import World, carried, closes_in_time, compare, worlds
 
 OPTIONS = st.fixed_dictionaries(
     {
@@ -48,3 +50,15 @@ def test_spans_advance_and_stay_inside(world, options):
 @given(worlds(), OPTIONS)
 def test_a_window_closes_within_its_width(world, options):
     assert closes_in_time(SlowFast(**options), world)
+
+
+def test_two_estimates_fix_the_span_only_if_their_deviation_is_below_the_spread():
+    world = World(0, [8])
+    world.frozen = torch.tensor([[False] * 8 + [True]])
+    world.masked = ~world.frozen
+    reach = torch.tensor([[0.5] * 6 + [0.0] * 3])  # the estimate is 6
+    view = replace(world.view(), confidence=reach)
+    for before, end, fixed in ((5, 6, True), (4, 5, False), (0, 6, False)):
+        state = {**SlowFast().begin(view), "estimate": torch.tensor([before])}
+        found = SlowFast().explored(view, state)
+        assert (int(found["end"]), bool(found["fixed"])) == (end, fixed)

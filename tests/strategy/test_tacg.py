@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,3 +62,22 @@ def test_the_mask_id_at_minus_infinity_gives_no_nan():
         view = world.view()
         _, carry = strategy.decide(view, carry or strategy.begin(view))
         assert bool(torch.isfinite(carry["average"]).all())
+
+
+def test_a_token_that_guidance_speaks_against_loses_nothing():
+    world = World(0, [2])
+    world.frozen = torch.tensor([[False, False, True]])
+    world.masked = ~world.frozen
+    now, past = torch.zeros(1, 3, 7), torch.zeros(1, 3, 7)
+    now[0, :, 3] = 2.0
+    past[0, 0, 3] = 9.0  # position 0 was surer before: its guided probability is below the average's
+    past[0, 1, 3] = 2.0
+    view = replace(
+        world.view(),
+        proposal=torch.full((1, 3), 3),
+        confidence=torch.tensor([[0.875, 0.8125, 0.0]]),
+        logits=now,
+    )
+    strategy = Tacg(rerank=2.0, extra=1)
+    decision, _ = strategy.decide(view, {**strategy.begin(view), "average": past})
+    assert decision.action[0].tolist() == [1, 0, 0]

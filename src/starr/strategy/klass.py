@@ -1,10 +1,10 @@
 """Commit where the prediction is both confident and no longer moving.
 
 KLASS, arXiv:2511.05664. KL_t = sum q_t ln((q_t + 1e-12) / (q_t-1 + 1e-12)) of each position's distribution over the
-vocabulary, with q = 0 before the first step, so that the first KL is huge. Ready: masked, the last ``history`` KLs all
-< kappa, c > tau, and at least ``history`` steps seen. Commit all that are ready, or only the most confident or the
-steadiest of them; if none is, the ``fallback`` most confident (LLaDA's schedule with as many steps as tokens gives 1).
-Ties go to the lower position. The paper keeps its history across blocks; here it begins anew with each window.
+vocabulary, with q = 0 before the first step, so that the first KL is huge. Ready: masked, the last ``history`` KLs
+all < kappa (so there must be as many) and c > tau. Commit all that are ready, or only the most confident or the
+steadiest of them; if none is, the ``fallback`` most confident (LLaDA's schedule with as many steps as tokens gives
+1). Ties go to the lower position. The paper keeps its history across blocks; here it begins anew with each window.
 """
 
 from __future__ import annotations
@@ -56,8 +56,7 @@ class Klass(Strategy):
         log = (now + EPSILON).log_()
         moved = (log - carry["last"]).mul_(now).sum(dim=2)
         calm = (carry["calm"] + 1) * (moved < self.kappa)
-        full = view.step[:, None] >= self.history - 1
-        ready = view.masked & (calm >= self.history) & full & (view.confidence > self.tau)
+        ready = view.masked & (calm >= self.history) & (view.confidence > self.tau)
         chosen = ready
         if self.pick != "all":
             chosen = best_of(view.confidence if self.pick == "confident" else -on_grid(moved), ready)
