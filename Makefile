@@ -1,5 +1,6 @@
 # make demo    decode with the bundled model        make test    the whole test suite
 # make setup   only create .venv/bin/starr          make check   ruff and mypy --strict
+# make model   train the bundled model anew
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
 VENV    := .venv
@@ -11,7 +12,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c c
 .PHONY: help setup demo test check browser model
 
 help:
-	@sed -n '1,2s/^# //p' Makefile
+	@sed -n '1,3s/^# //p' Makefile
 
 setup: $(VENV)/.installed
 
@@ -38,6 +39,15 @@ $(VENV)/.tested: $(VENV)/.installed
 	@echo "installing the test extras into $(VENV)"
 	@$(INSTALL) -e ".[test]"
 	@touch $@
+
+# Trains the bundled model anew: over an hour on one core. See training/README.md.
+model: $(VENV)/.tested
+	$(BIN)/python -m training.tokenizer runs/tokenizer
+	$(BIN)/python -m training.train --tokenizer runs/tokenizer --out runs/model --minutes 70
+	$(BIN)/python -m training.export runs/model/last.pt runs/tokenizer src/starr/model/bundled
+	$(BIN)/python -m training.golden runs/model/last.pt runs/tokenizer tests/model/bundled_golden.json
+	$(BIN)/python -m training.plot runs/model/log.jsonl src/starr/model/bundled/training.svg
+	$(BIN)/python -m training.evaluate --out src/starr/model/bundled/results.json
 
 # Browser tests need Debian's chromium. Without it, and without the right to install it, they are skipped.
 browser:

@@ -42,7 +42,7 @@ def own(file: Path) -> set[str]:
 
 def layer(module: str) -> str:
     """``evals`` of ``starr.evals.runner``; "" of the package itself."""
-    return (module.split(".") + [""])[1]
+    return [*module.split("."), ""][1]
 
 
 def files_of(*layers: str) -> list:
