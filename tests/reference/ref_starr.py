@@ -12,7 +12,7 @@ from starr.strategy.starr import Starr
 from tests.strategy.driver import Row
 
 KEEP, COMMIT, REVOKE = 0, 1, 2
-TIE = 1e-5
+TIE = 4e-6
 
 
 @dataclass
