@@ -26,10 +26,11 @@ LONG = ((192, 0.06), (320, 0.02))  # row length and share of rows: keeps canvase
 
 @dataclass(frozen=True)
 class Mix:
-    """Shares of rows: drills, and list-functions among the rest."""
+    """Shares of rows: drills, list-functions among the rest, problems of one or two steps among word-problems."""
 
-    drills: float = 0.3
-    functions: float = 0.28
+    drills: float = 0.12
+    functions: float = 0.22
+    short: float = 0.35
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,15 @@ class RowSource:
         self.eos, self.bos = tokenizer.token_to_id(EOS), tokenizer.token_to_id(BOS)
         many = 10**9
         self.problems = word_problems.generate(seed, many)
+        self.short = word_problems.generate(seed, many, steps=(1, 2))
         self.functions = list_functions.generate(seed, many)
 
     def draw(self, mix: Mix) -> Row:
         if self.rng.random() < mix.drills:
             return self.drill_row()
-        return self.problem_row(next(self.functions if self.rng.random() < mix.functions else self.problems))
+        if self.rng.random() < mix.functions:
+            return self.problem_row(next(self.functions))
+        return self.problem_row(next(self.short if self.rng.random() < mix.short else self.problems))
 
     def problem_row(self, problem: Problem) -> Row:
         prompt = self.tokenizer.encode(render(problem.prompt)).ids

@@ -43,6 +43,8 @@ def main() -> None:
     net = read_checkpoint(options.checkpoint)
     tokenizer = Tokenizer.from_file(str(options.tokenizer / "tokenizer.json"))
     save(net, specification(net.shape, tokenizer), options.out, "bfloat16", tokenizer=options.tokenizer)
+    for file in options.out.iterdir():
+        file.chmod(0o644)
     size = sum(file.stat().st_size for file in options.out.iterdir()) / 1e6
     print(f"{sum(p.numel() for p in net.parameters()) / 1e6:.2f} M parameters, {size:.1f} MB -> {options.out}")
 

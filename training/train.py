@@ -41,7 +41,7 @@ class Options:
     ema: float = 0.997
     clip: float = 1.0
     save_minutes: float = 5.0
-    check_minutes: float = 10.0
+    check_minutes: float = 20.0
     check_count: int = 24
     compile: bool = True
     bfloat16: bool = True

@@ -13,7 +13,7 @@ from random import Random
 
 from starr.evals import word_patterns as patterns
 from starr.evals.problem import Problem, check_split, load_packaged
-from starr.evals.word_steps import COMPARISONS, Step, draw_kinds, draw_steps
+from starr.evals.word_steps import COMPARISONS, STEP_COUNTS, Step, draw_kinds, draw_steps
 
 TASK = "word-problems"
 
@@ -54,12 +54,15 @@ class Story:
         return self.second if steps[-2].result == steps[-1].left else self.first
 
 
-def generate(seed: int, count: int, split: str = "train") -> Iterator[Problem]:
-    """``count`` problems of a split; the same seed gives the same problems on every machine."""
+def generate(seed: int, count: int, split: str = "train", steps: tuple[int, ...] = STEP_COUNTS) -> Iterator[Problem]:
+    """``count`` problems of a split; the same seed gives the same problems on every machine.
+
+    Each number of steps is drawn from ``steps``; training begins with problems of one step, which no test has.
+    """
     check_split(split)
     rng = Random(f"{TASK}:{split}:{seed}")
     for index in range(count):
-        yield draw_problem(rng, split, f"{TASK}-{split}-{seed}-{index}")
+        yield draw_problem(rng, split, steps, f"{TASK}-{split}-{seed}-{index}")
 
 
 def load() -> list[Problem]:
@@ -77,10 +80,10 @@ def final_number(text: str) -> int | None:
     return int(found[-1]) if found else None
 
 
-def draw_problem(rng: Random, split: str, name: str) -> Problem:
+def draw_problem(rng: Random, split: str, counts: tuple[int, ...], name: str) -> Problem:
     steps = None
     while steps is None:
-        steps = draw_steps(rng, draw_kinds(rng, split))
+        steps = draw_steps(rng, draw_kinds(rng, split, counts))
     story = Story.draw(rng)
     return Problem(name, TASK, ask(rng, story, steps, split), solve(rng, story, steps), len(steps))
 

@@ -17,7 +17,7 @@ SIGNS = {
     "bags": "*", "gain": "+", "lose": "-", "times": "*", "split": "/", "more": "+", "fewer": "-", "multiple": "*",
     "sell": "*", "share": "/", "total": "+", "diff": "-",
 }  # fmt: skip
-STEP_COUNTS, STEP_WEIGHTS = (2, 3, 4, 5, 6), (30, 28, 20, 13, 9)
+STEP_COUNTS = (2,) * 30 + (3,) * 28 + (4,) * 20 + (5,) * 13 + (6,) * 9
 HELD_OUT_ONE_IN = 5
 
 
@@ -36,9 +36,9 @@ class Step:
         return f"{self.left} {SIGNS[self.kind]} {self.right} = {self.result}"
 
 
-def draw_kinds(rng: Random, split: str) -> list[str]:
-    """A sequence of 2 to 6 step kinds of the split: one in five sequences (by hash) belongs to the test split only."""
-    count = rng.choices(STEP_COUNTS, STEP_WEIGHTS)[0]
+def draw_kinds(rng: Random, split: str, counts: tuple[int, ...] = STEP_COUNTS) -> list[str]:
+    """A sequence of step kinds of the split: one in five sequences (by hash) belongs to the test split only."""
+    count = rng.choice(counts)
     while True:
         first = ["bags"] if rng.random() < 0.4 else []
         last = rng.choice(([], [], [], ["total"], ["total"], ["diff"], ["sell"], ["share"]))
@@ -46,7 +46,7 @@ def draw_kinds(rng: Random, split: str) -> list[str]:
         if middle and (last in (["total"], ["diff"]) or rng.random() < 0.2):
             middle[rng.randrange(len(middle))] = rng.choice(COMPARISONS)
         kinds = first + middle + last
-        if is_sensible(kinds) and held_out(kinds, HELD_OUT_ONE_IN) == (split == "test"):
+        if len(kinds) == count and is_sensible(kinds) and held_out(kinds, HELD_OUT_ONE_IN) == (split == "test"):
             return kinds
 
 
