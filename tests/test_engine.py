@@ -18,6 +18,11 @@ NAMES = [entry.name for entry in starr.strategies()]
 ODD_OPTIONS = {
     "threshold": ["threshold:tau=0.3", "threshold:tau=2"],
     "starr": ["starr:responsive=false", "starr:spatial=false"],
+    "adablock": ["adablock", "adablock:delimiter_tau=0,share=1,delimiters=10/20/30/40/50"],
+    "daedal": ["daedal:most=60", "daedal:most=48,tail=0,expand_below=0.5,block=6"],  # else all grow to the context
+    "edit": ["edit", "edit:preset=speed"],
+    "hierarchy": ["hierarchy", "hierarchy:revoke=true,revoke_below=0.9"],
+    "remdm": [f"remdm:variant={name}" for name in ("cap", "rescale", "conf", "loop")],
 }
 
 
