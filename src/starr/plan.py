@@ -21,9 +21,10 @@ def advance(canvas: Canvas, acted: Tensor, eos_ids: Tensor) -> tuple[Canvas, Ten
     """Close and open windows after a step; returns the canvas and which rows (B,) bool are done.
 
     A window closes when no mask is left in it and the strategy's extra steps are used up, not allowed any more, or
-    changed nothing (``acted`` (B,) bool: the step changed something). The next window starts where the last one ended, skipping blocks without
-    masks. A row is done when it has no mask and no open window, or when a held end-of-text has only held tokens before
-    it. A row before its last allowed step gets the whole rest as its window, so that this step can commit all of it.
+    changed nothing (``acted`` (B,) bool: the step changed something). The next window starts where the last one ended,
+    skipping blocks without masks. A row is done when it has no mask and no open window, or when a held end-of-text has
+    only held tokens before it. A row before its last allowed step gets the whole rest as its window, so that this step
+    can commit all of it.
     """
     has_mask = (canvas.masked & canvas.in_window).any(dim=1)
     spent = (canvas.extra_used >= canvas.extra) | ((canvas.extra_used > 0) & ~acted)
