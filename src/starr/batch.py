@@ -27,6 +27,7 @@ class Batch:
     plain: Tensor  # (K,) int64 rows of whole forwards
     buffered: Tensor  # (K,) int64 rows with a K/V buffer
     shadowed: Tensor  # (K,) int64 rows whose strategy wants the shadow block
+    measures: bool  # some cache wants to know how far values moved
     signals: frozenset[str]
     revokes: Tensor
     temperature: Tensor | None
@@ -58,6 +59,7 @@ def batch_of(requests: list[Request], device: torch.device) -> Batch:
         plain=rows_where(lambda r: kind_of(r) == "plain"),
         buffered=rows_where(lambda r: kind_of(r) == "buffered"),
         shadowed=rows_where(lambda r: kind_of(r) == "shadowed"),
+        measures=any(r.cache.measures for r in requests),
         signals=frozenset().union(*(r.strategy.signals for r in requests)),
         revokes=torch.tensor([r.strategy.revokes for r in requests], device=device),
         temperature=values(lambda r: r.sampling.temperature, 0.0),

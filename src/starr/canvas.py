@@ -16,6 +16,8 @@ from torch import Tensor
 from starr.request import Request
 from starr.strategy.base import Action
 
+FIGURES = ("confidence", "best", "entropy", "margin", "shadow", "moved", "committed_with")
+
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
@@ -33,6 +35,7 @@ class Canvas:
     shadow: Tensor  # (B, C) float32: last seen, if anyone asked
     seen: Tensor  # (B, C) bool: observed since the window opened
     queried: Tensor  # (B, C) bool: the K/V buffer holds this position
+    moved: Tensor  # (B, C) float32: how far its values moved since the buffer got them, if a cache measures
     committed_at: Tensor  # (B, C) int64: step of the last commit
     committed_with: Tensor  # (B, C) float32: confidence at that step
     length: Tensor  # (B,) int64: prompt and canvas positions
@@ -95,7 +98,7 @@ def new_canvas(requests: Sequence[Request], device: torch.device) -> Canvas:
         frozen=~masked,
         changed=torch.zeros_like(masked),
         proposal=nothing,
-        **{name: nothing.float() for name in ("confidence", "best", "entropy", "margin", "shadow", "committed_with")},
+        **{name: nothing.float() for name in FIGURES},
         seen=torch.zeros_like(masked),
         queried=torch.zeros_like(masked),
         committed_at=nothing,

@@ -19,7 +19,7 @@ from starr.canvas import Canvas, apply, join, new_canvas, select, trim
 from starr.decide import Group, decide, regroup
 from starr.enforce import enforce
 from starr.events import Event, Row, StepTensors, events_of
-from starr.forward import Call, compute, grown
+from starr.forward import Call, compute, grown, measure
 from starr.grow import insert
 from starr.model.transformer import KVBuffer
 from starr.observe import Places, observe, places, remember, window_index, window_logits
@@ -92,6 +92,7 @@ class Engine:
         ask = ask_of(self.batch, canvas, observed, spec, states.unguided)
         found = propose(net.head, states.observed, ask, spec.shape.vocab_size)
         canvas = remember(canvas, observed, found, self._eos_last(found, observed))
+        canvas = replace(canvas, queried=canvas.queried | self.next.query)
         canvas = self._remember_shadow(canvas, window, states.shadow)
         view = observe(canvas, window, self.batch.signals, window_logits(canvas, window, observed, found))
         decision = decide(self.groups, view, canvas.total == 0, self.next.opened)
@@ -146,12 +147,18 @@ class Engine:
         """Book the forward on every row."""
         now, calls = perf_counter(), 1 if self.batch.guidance is None else 2
         for i, (row, positions) in enumerate(zip(self.rows, self.next.query_counts, strict=True)):
+            spent = calls * positions + self._measuring(row)
             row.forwards += calls
-            row.positions += calls * positions
+            row.positions += spent
             row.padded += calls * (self.next.most_queried - positions)
             row.full_forwards += calls * (positions == row.length)
             if kept is not None and row.request.trace:
-                row.history.append((kept, i, now - row.started, positions))
+                row.history.append((kept, i, now - row.started, spent))
+
+    def _measuring(self, row: Row) -> int:
+        """What measuring costs, in positions: one layer over the canvas."""
+        layers = self.model.spec.shape.layers
+        return -(-(row.length - row.request.start) // layers) if row.request.cache.measures else 0
 
     def _conclude(self, canvas: Canvas, done: Tensor) -> list[Event]:
         """Read what happened, plan the next step, and let finished rows leave."""
@@ -161,13 +168,13 @@ class Engine:
         events = events_of(self.rows, canvas, [row[1] for row in figures], set(finished), self.model)
         if finished:
             self._rebuild([i for i in range(len(self.rows)) if i not in finished], [])
-        elif self.buffer is not None and self.buffer.keys.shape[3] != self.canvas.columns:  # a row beside them grew
-            self._resize_buffer([row.id for row in self.rows if row.request.cache.buffered])
+        else:
+            self._fit_buffer()
         return events
 
     def _plan(self, done: Tensor) -> list[list[int]]:
         """The next step's query and sizes, with one copy to the host: (done, settled, ...) of every row."""
-        canvas, shift = self.canvas, self.model.spec.shift
+        canvas, shift = self._measured(), self.model.spec.shift
         query = plan_query(canvas, self.batch.caches, shift)
         wanted = canvas.in_window & (canvas.masked | (~canvas.frozen & self.batch.revokes[:, None]))
         observed = wanted & observable(query, shift)
@@ -183,6 +190,15 @@ class Engine:
         query, observed = query[:, :columns], observed[:, :columns]
         self.next = Next(query, observed, queries, max(queries), max(*seen, 1), max(*widths, 1), any(fresh))
         return figures
+
+    def _measured(self) -> Canvas:
+        """The canvas, with how far values moved where a cache wants to know."""
+        if self.batch.measures:
+            self._fit_buffer()
+        if not self.batch.measures or self.buffer is None:
+            return self.canvas
+        most = max(row.length - row.request.start for row in self.rows)
+        return measure(self.model.net, self.canvas, self.batch.buffered, most, self.buffer)
 
     def _admit(self) -> None:
         room = min(self.max_rows - len(self.rows), len(self.waiting))
@@ -207,6 +223,11 @@ class Engine:
         self.batch = batch_of(requests, device)
         self._resize_buffer(before)
         self._plan(torch.zeros_like(self.canvas.ends))
+
+    def _fit_buffer(self) -> None:
+        """As many slots as columns, also when a row beside the buffered ones grew."""
+        if self.buffer is not None and self.buffer.keys.shape[3] != self.canvas.columns:
+            self._resize_buffer([row.id for row in self.rows if row.request.cache.buffered])
 
     def _resize_buffer(self, before: list[int]) -> None:
         now = [row for row in self.rows if row.request.cache.buffered]

@@ -6,7 +6,7 @@ the model's logits are shifted (Dream), the hidden state that predicts position 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from starr.canvas import Canvas
 from starr.model.spec import ModelSpec
 from starr.model.transformer import KVBuffer, Transformer
 from starr.observe import Places, places
+from starr.strategy.base import on_grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,16 @@ def queried(net: Transformer, tokens: Tensor, length: Tensor, where: Places, buf
     attend = columns_of(tokens) < length[:, None]
     states = net(asked, where.index, attend=attend, buffer=buffer, slots=where.index)
     return Hidden(states, slots_of(where, tokens.shape[1]))
+
+
+def measure(net: Transformer, canvas: Canvas, rows: Tensor, most: int, buffer: KVBuffer) -> Canvas:
+    """The canvas with ``moved`` of the buffered rows (K,) filled in; ``most`` is their largest number of positions."""
+    tokens, length, start = rows_of(rows, canvas.tokens, canvas.length, canvas.start)
+    index = columns_of(tokens)
+    attend = index < length[:, None]
+    where = places(attend & (index >= start[:, None]), most).index
+    moved = on_grid(net.moved(tokens.gather(1, where), where, attend, buffer).float())
+    return replace(canvas, moved=canvas.moved.index_put((rows[:, None], where), moved))
 
 
 def slots_of(where: Places, columns: int) -> Tensor:

@@ -79,10 +79,11 @@ def settled_until(canvas: Canvas, revokes: Tensor) -> Tensor:
 def plan_query(canvas: Canvas, caches: list[tuple[Cache, Tensor]], shift: bool) -> Tensor:
     """(B, C) bool for rows with different caches: each comes with its rows (K,) int64.
 
-    Whatever the rule, a window position never observed and one whose token just changed are recomputed; where logits
-    are shifted, so is the position before each of the window's queries, which predicts it.
+    Whatever the rule, a position that the buffer does not hold, one of the window never observed and one whose token
+    just changed are recomputed; where logits are shifted, so is the position before each of the window's queries, which
+    predicts it.
     """
-    query = (canvas.in_window & ~canvas.seen) | (canvas.changed & ~canvas.frozen)
+    query = ~canvas.queried | (((canvas.in_window & ~canvas.seen) | canvas.changed) & ~canvas.frozen)
     if len(caches) == 1:
         query = query | caches[0][0].query(canvas)
     else:

@@ -99,11 +99,12 @@ def check_cache(request: Request) -> None:
         why = f"{name} moves positions"
     elif "shadow" in request.strategy.signals:
         why = f"{name} needs its shadow block in a whole forward"
+    elif "logits" in request.strategy.signals and request.cache.skips:
+        why = f"{name} compares distributions, and this cache leaves some masks without one"
     elif request.sampling.guidance > 0:
         why = "guidance runs a second canvas"
     if why:
         raise InputError(f"Cache {request.cache.name} cannot be used: {why}.", hint="Use cache none.", param="cache")
-    request.cache.check(request)
 
 
 def rule(name: str, value: float, low: float, high: float, *, open_low: bool = False) -> None:

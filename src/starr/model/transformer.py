@@ -54,6 +54,16 @@ class KVBuffer:
         return self.keys.nbytes + self.values.nbytes
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the queries of one forward stand, and what they may see."""
+
+    cos: Tensor  # (B or 1, 1, Q, head_width) float32
+    sin: Tensor
+    attend: Tensor | None  # (B, 1, 1 or Q, S) bool
+    write: Tensor  # (B, kv_heads, Q, head_width) int64: buffer slots
+
+
 class Linear(nn.Linear):
     """Without random values on the meta device: drawing them there imports torch's compiler, seconds for nothing."""
 
@@ -174,21 +184,45 @@ class Transformer(nn.Module):
         slots: Tensor | None = None,  # (B, Q) int64: where each query's K/V are written; None is ``positions``
     ) -> Tensor:  # (B, Q, D)
         """Hidden states of the queried positions; with a buffer, their K/V are written before anyone attends."""
+        place = self.place(tokens, positions, attend, slots)
+        x = self.embed(tokens)
+        for index in range(len(self.layers)):
+            x = self.through(index, x, place, buffer)
+        return self.norm(x)  # type: ignore[no-any-return]
+
+    def moved(self, tokens: Tensor, positions: Tensor, attend: Tensor, buffer: KVBuffer) -> Tensor:
+        """(B, Q): 1 - cosine between the values that layer 1 would have now and those in the buffer.
+
+        Layer 0 runs and its K/V are written (they depend on the tokens alone); a net of one layer compares layer 0.
+        """
+        place = self.place(tokens, positions, attend, None)
+        x = self.embed(tokens)
+        index = min(1, len(self.layers) - 1)
+        old = buffer.values[index].gather(2, place.write)
+        if index > 0:
+            x = self.through(0, x, place, buffer)
+        layer = self.layers[index]
+        new = layer.attention.v_proj(layer.input_norm(x))  # type: ignore[operator,union-attr]
+        return 1.0 - F.cosine_similarity(new, old.transpose(1, 2).flatten(2), dim=2)
+
+    def place(self, tokens: Tensor, positions: Tensor | None, attend: Tensor | None, slots: Tensor | None) -> Place:
+        """What all layers of one forward share; the arguments are those of ``forward``."""
         if positions is None:
             positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         if attend is not None:
             attend = attend[:, None, None] if attend.dim() == 2 else attend[:, None]
         cos, sin = rope_tables(positions, self.shape.head_width, self.shape.rope_theta)
-        where = None if buffer is None else write_index(positions if slots is None else slots, tokens, self.shape)
-        x = self.embed(tokens)
-        for index, layer in enumerate(self.layers):
-            q, k, v = layer.attention.project(layer.input_norm(x), cos, sin)  # type: ignore[operator,union-attr]
-            if buffer is not None and where is not None:
-                k = buffer.keys[index].scatter_(2, where, k)
-                v = buffer.values[index].scatter_(2, where, v)
-            x = x + layer.attention(q, k, v, attend)  # type: ignore[operator]
-            x = x + layer.mlp(layer.mlp_norm(x))  # type: ignore[operator]
-        return self.norm(x)  # type: ignore[no-any-return]
+        return Place(cos, sin, attend, write_index(positions if slots is None else slots, tokens, self.shape))
+
+    def through(self, index: int, x: Tensor, place: Place, buffer: KVBuffer | None) -> Tensor:
+        """(B, Q, D): the states after one layer."""
+        layer = self.layers[index]
+        q, k, v = layer.attention.project(layer.input_norm(x), place.cos, place.sin)  # type: ignore[operator,union-attr]
+        if buffer is not None:
+            k = buffer.keys[index].scatter_(2, place.write, k)
+            v = buffer.values[index].scatter_(2, place.write, v)
+        x = x + layer.attention(q, k, v, place.attend)  # type: ignore[operator]
+        return x + layer.mlp(layer.mlp_norm(x))  # type: ignore[no-any-return,operator]
 
 
 def write_index(slots: Tensor, tokens: Tensor, shape: Shape) -> Tensor:
