@@ -3,51 +3,67 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from typing import Any
 
-WORDS = ["Tom", " has", " 12", " apples", " and", " buys", " 8", " more", ".", "\n", " So", " 20", " in", " all", " ####"]
+WORDS = ["Tom", " has", " 12", " apples", " and", " buys", " 8", " more", ".", "\n", " So", " 20", " in", " all"]
 MASK = 0
 
 
-def make(
-    *, strategy: str = "starr", length: int = 48, block: int | None = None, seed: int = 0, pace: int = 3, cache: str = "none",
-    words: list[str] | None = None, prompt: str = "How many apples?", threshold: bool = True,
-) -> dict[str, Any]:  # fmt: skip
-    """A run of ``length`` positions in blocks, committing about ``pace`` tokens a step, revoking now and then."""
-    rng = random.Random(seed)
-    pieces = {0: "[MASK]"} | {index + 1: word for index, word in enumerate(words or WORDS)}
-    answer = [1 + index % (len(pieces) - 1) for index in range(length)]
-    canvas, steps, clock, changed = [MASK] * length, [], 0.0, False
-    for start in range(0, length, block or length):
-        end = min(start + (block or length), length)
-        while MASK in canvas[start:end]:
-            step = one_step(rng, canvas, answer, (start, end), pace, len(pieces))
-            clock += 0.01 + rng.random() / 100
-            part = bool(changed and cache == "dual")
-            step |= {"step": len(steps), "seconds": round(clock, 5), "positions": end - start if part else length + 20}
-            step["threshold"] = step["threshold"] if threshold else None
-            step["queried"] = [int(not part or bool(masked)) for masked in step["masked"]]
-            steps.append(step)
-            changed = True
-            apply(canvas, step)
-    stats = {"forwards": len(steps), "tokens": length, "tokens_per_forward": round(length / len(steps), 4),
-             "tokens_per_second": round(length / clock, 4), "seconds": clock,
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    strategy: str = "starr"
+    cache: str = "none"
+    length: int = 48
+    block: int | None = None
+    pace: int = 3  # tokens a step, about
+    seed: int = 0
+    words: tuple[str, ...] = tuple(WORDS)
+    prompt: str = "How many apples?"
+    threshold: bool = True
+
+
+def make(**options: Any) -> dict[str, Any]:
+    """A run in blocks from left to right that revokes and revises now and then."""
+    run = Run(**options)
+    pieces = dict(enumerate(["[MASK]", *run.words]))
+    canvas = [MASK] * run.length
+    steps = take_steps(run, canvas)
+    seconds = steps[-1]["seconds"]
+    stats = {"forwards": len(steps), "tokens": run.length, "tokens_per_forward": round(run.length / len(steps), 4),
+             "tokens_per_second": round(run.length / seconds, 4), "seconds": seconds,
              "revocations": sum(step["action"].count(2) for step in steps)}  # fmt: skip
-    return {"version": 1, "model": "toy", "strategy": strategy, "cache": cache, "prompt": prompt, "prompt_tokens": 20,
-            "length": length, "mask_id": MASK, "pieces": {str(key): text for key, text in pieces.items()}, "steps": steps,
-            "tokens": list(canvas), "text": "".join(pieces[token] for token in canvas), "answer": "20",
-            "correct": seed % 2 == 0, "stats": stats}  # fmt: skip
+    return {"version": 1, "model": "toy", "strategy": run.strategy, "cache": run.cache, "prompt": run.prompt,
+            "prompt_tokens": 20, "length": run.length, "mask_id": MASK, "steps": steps, "tokens": list(canvas),
+            "pieces": {str(key): text for key, text in pieces.items()}, "answer": "20", "correct": run.seed % 2 == 0,
+            "text": "".join(pieces[token] for token in canvas), "stats": stats}  # fmt: skip
 
 
-def one_step(rng: random.Random, canvas: list[int], answer: list[int], window: tuple[int, int], pace: int, size: int) -> dict[str, Any]:
-    start, end = window
+def take_steps(run: Run, canvas: list[int]) -> list[dict[str, Any]]:
+    """Decodes the canvas in place."""
+    rng, steps, clock = random.Random(run.seed), [], 0.0
+    for start in range(0, run.length, run.block or run.length):
+        window = (start, min(start + (run.block or run.length), run.length))
+        while MASK in canvas[slice(*window)]:
+            step = one_step(rng, canvas, window, run)
+            clock += 0.01 + rng.random() / 100
+            part = bool(steps) and run.cache == "dual"
+            step |= {"step": len(steps), "seconds": round(clock, 5), "positions": 32 if part else run.length + 20}
+            step["queried"] = [int(not part or masked) for masked in step["masked"]]
+            steps.append(step)
+            apply(canvas, step)
+    return steps
+
+
+def one_step(rng: random.Random, canvas: list[int], window: tuple[int, int], run: Run) -> dict[str, Any]:
+    (start, end), size = window, len(run.words)
     masked = [token == MASK for token in canvas[start:end]]
-    proposal = [answer[p] if rng.random() < 0.8 else rng.randrange(1, size) for p in range(start, end)]
+    proposal = [1 + (p if rng.random() < 0.8 else rng.randrange(size)) % size for p in range(start, end)]
     confidence = [round(rng.random() if m else 1 - rng.random() ** 3 / 2, 5) for m in masked]
     best = [value if m else max(value, round(rng.random(), 5)) for value, m in zip(confidence, masked, strict=True)]
     threshold = [round(0.6 + 0.35 * rng.random(), 5) for _ in masked]
     waiting = [index for index, m in enumerate(masked) if m]
-    chosen = sorted(waiting, key=lambda index: -confidence[index])[: rng.randint(1, 2 * pace - 1)]
+    chosen = sorted(waiting, key=lambda index: -confidence[index])[: rng.randint(1, 2 * run.pace - 1)]
     decided = [1 if index in chosen and confidence[index] > threshold[index] else 0 for index in range(len(masked))]
     action = [1 if index in chosen else 0 for index in range(len(masked))]
     label = [1 if act and not dec and rng.random() < 0.3 else 0 for act, dec in zip(action, decided, strict=True)]
@@ -60,7 +76,8 @@ def one_step(rng: random.Random, canvas: list[int], answer: list[int], window: t
         if action[index] or rng.random() < 0.02:
             decided[index] = action[index] or 2
     return {"window": [start, end], "tokens": canvas[start:end], "masked": masked, "proposal": proposal, "best": best,
-            "confidence": confidence, "threshold": threshold, "decided": decided, "action": action, "label": label}  # fmt: skip
+            "confidence": confidence, "threshold": threshold if run.threshold else None, "decided": decided,
+            "action": action, "label": label}  # fmt: skip
 
 
 def apply(canvas: list[int], step: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from starr.errors import LoadError
 from starr.trace import VERSION
@@ -38,7 +38,7 @@ def check(found: Any, name: str) -> dict[str, Any]:
     return found
 
 
-def whole(value: Any) -> bool:
+def whole(value: Any) -> TypeGuard[int]:
     """Whether a value is an int and no bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 

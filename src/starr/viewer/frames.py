@@ -1,8 +1,8 @@
 """From steps to frames: the whole canvas after every step, and the curves over steps.
 
-Frame k is the canvas after k steps: frame 0 is the start, frame n the end. A position's token at frame k is what the next
-step that sees it finds there, and the final tokens where no step sees it again; so frames hold what really was written,
-whatever the proposals were.
+Frame k is the canvas after k steps: frame 0 is the start, frame n the end. A position's token at frame k is what the
+next step that sees it finds there, and its final token where no step sees it again; so frames hold what really was
+written, whatever the proposals were.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ COMMIT, REVOKE, REVISE = 1, 2, 3
 
 def extent(trace: Trace) -> int:
     """Positions of the canvas: the stated length, or more where a window or the final tokens reach further."""
-    ends = [step["window"][1] for step in trace["steps"]]
-    return max(trace["length"], len(trace.get("tokens") or []), *ends, 1)
+    ends: list[int] = [step["window"][1] for step in trace["steps"]]
+    return max(int(trace["length"]), len(trace.get("tokens") or []), *ends)
 
 
 def frames(trace: Trace) -> Ints:
@@ -111,7 +111,7 @@ def clock(trace: Trace) -> list[float]:
 
 
 def spread(values: list[float | None], among: list[bool] | None) -> tuple[float | None, float | None, float | None]:
-    """Least, mean and greatest of the finite values among the chosen positions (all if None); None where there are none."""
+    """Least, mean and greatest of the finite values among the chosen positions (all if None), or three times None."""
     found = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
     found = found[np.isfinite(found) & (np.ones(len(found), bool) if among is None else np.array(among, bool))]
     if not len(found):

@@ -1,7 +1,8 @@
 """A trace made small for the page: whole numbers, differences from step to step, gzip and base64.
 
-Every column runs over the cells of all windows, step by step. ``delta`` columns hold the difference from the same position
-in the previous step, so what does not change is zero and costs almost nothing. ``page/unpack.js`` is the inverse.
+Every column runs over the cells of all windows, step by step. ``delta`` columns hold the difference from the same
+position in the previous step, so what does not change is zero and costs almost nothing. ``page/unpack.js`` is the
+inverse.
 """
 
 from __future__ import annotations

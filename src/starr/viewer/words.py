@@ -5,6 +5,7 @@ Colours are from the Okabe-Ito palette, which colour-blind eyes can tell apart; 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 MASK = "▒"
@@ -52,3 +53,8 @@ def picture(char: str) -> str:
     if char == "\x7f":
         return "␡"
     return chr(0x2400 + ord(char)) if ord(char) < 0x20 else "\N{REPLACEMENT CHARACTER}"
+
+
+def shown(piece: str) -> str:
+    """A token's text as canvases show it: end-of-text and its kin are one small sign."""
+    return "∎" if re.fullmatch(r"<\|.*\|>|<s>|</s>|<pad>|<eos>|<bos>", piece) else visible(piece)

@@ -1,0 +1,134 @@
+"""Decoding seen live in a terminal: the canvas in the viewer's colours and words, one lane per run.
+
+Where the output is no terminal, plain status lines come instead, about one a second and one at the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import IO, TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live as Screen
+from rich.panel import Panel
+from rich.text import Text
+
+from starr.viewer.words import LOOK, MASK, shown, visible
+
+if TYPE_CHECKING:
+    from starr.events import Event
+
+Canvas = list[tuple[str, str]]
+"""(text of the token, state) for every position; state is masked, held or settled."""
+
+FRAME_SECONDS, LINE_SECONDS = 0.08, 1.0
+
+
+@dataclass(slots=True)
+class Lane:
+    """What a lane showed last."""
+
+    name: str
+    canvas: Canvas = field(default_factory=list)
+    text: Text = field(default_factory=Text)
+    status: str = "waiting"
+    drawn: float = float("-inf")
+
+
+class Live:
+    """Feed it the events of ``starr.stream``; several lanes for a race.
+
+    Drawing is throttled, so it does not slow the decoding it shows; the last event of a lane is always drawn.
+    """
+
+    def __init__(
+        self, names: Sequence[str], *, stream: IO[str] | None = None, console: Console | None = None
+    ) -> None:
+        self.console = console or Console(file=stream, highlight=False)
+        self.lanes = [Lane(name) for name in names]
+        self.screen: Screen | None = None
+
+    def __enter__(self) -> Live:
+        if self.console.is_terminal and not self.console.is_dumb_terminal:
+            self.screen = Screen(console=self.console, auto_refresh=False, vertical_overflow="visible")
+            self.screen.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.screen is None:
+            return
+        self.screen.update(self.picture(whole=True), refresh=True)
+        self.screen.stop()
+
+    def show(self, event: Event, lane: int = 0) -> None:
+        """Draw an event in its lane, unless the lane was drawn a moment ago."""
+        now, own = time.monotonic(), self.lanes[lane]
+        wait = LINE_SECONDS if self.screen is None else FRAME_SECONDS
+        if now - own.drawn < wait and not event.done:
+            return
+        own.drawn, own.status = now, status(event)
+        if self.screen is None:
+            self.console.print(f"{visible(own.name)}: {own.status}", markup=False, soft_wrap=True)
+            return
+        own.text, own.canvas = painted(event.canvas, own.canvas), event.canvas
+        self.screen.update(self.picture(), refresh=True)
+
+    def picture(self, whole: bool = False) -> RenderableType:
+        """All lanes; each clipped to its share of the screen unless the ``whole`` text is wanted."""
+        room = max(1, self.console.height // len(self.lanes) - 4)
+        return Group(*(part for lane in self.lanes for part in self.parts(lane, None if whole else room)))
+
+    def parts(self, lane: Lane, room: int | None) -> tuple[Panel, Text]:
+        """The lane's text in a frame, and its status below."""
+        text = lane.text if room is None else clipped(lane.text, self.console, room)
+        return Panel(text, title=Text(visible(lane.name)), title_align="left"), Text(lane.status, style="dim")
+
+
+def status(event: Event) -> str:
+    """Masks left and the figures so far, in the project's words."""
+    stats = event.stats if event.generation is None else event.generation.stats
+    masks = sum(state == "masked" for _, state in event.canvas)
+    return " · ".join(
+        [
+            "⚑ done" if event.done else f"{masks} masks left",
+            f"{stats.forwards} forwards",
+            f"{stats.tokens_per_forward:.2f} tokens per forward",
+            f"{stats.tokens_per_second:.1f} tokens per second",
+            f"{stats.revocations} revocations",
+        ]
+    )
+
+
+def painted(canvas: Canvas, before: Canvas) -> Text:
+    """The canvas as styled text; what changed since the canvas drawn before is fresh, revoked or revised."""
+    text = Text()
+    padded = before + [("", "masked")] * (len(canvas) - len(before))
+    for now, last in zip(canvas, padded, strict=False):
+        word, piece = change(now, last)
+        text.append(MASK if word == "masked" else shown(piece), style=LOOK[word].style)
+    return text
+
+
+def change(now: tuple[str, str], last: tuple[str, str]) -> tuple[str, str]:
+    """State and text to show for one position: a revoked one shows the token it lost."""
+    (piece, state), (old, was) = now, last
+    if state == "masked":
+        return ("masked", "") if was == "masked" else ("revoked", old)
+    if was == "masked":
+        return "fresh", piece
+    return (state, piece) if piece == old else ("revised", piece)
+
+
+def clipped(text: Text, console: Console, room: int) -> Text:
+    """At most ``room`` lines: those around the first mask, where the work is, or else the last ones."""
+    lines = text.wrap(console, max(1, console.width - 4))
+    if len(lines) <= room:
+        return text
+    work = next((index for index, line in enumerate(lines) if MASK in line.plain), len(lines))
+    first = max(0, min(work - 1, len(lines) - room))
+    return Text("\n").join(lines[first : first + room])
