@@ -47,6 +47,14 @@ def test_tables_compare_with_the_first_row_and_print_the_paper(bench, tmp_path):
     assert "Doubts" in paths[0].read_text()
 
 
+def test_index_lists_every_result_in_the_folder(bench, tmp_path):
+    for name in ("table1", "zones"):
+        reproduce(name, bench, f"starr reproduce {name}", tmp_path)
+    index = (tmp_path / "README.md").read_text()
+    assert "(table1.md): `starr reproduce table1`" in index
+    assert "(zones.md): `starr reproduce zones`" in index
+
+
 def test_samples_are_shared_between_results(bench, tmp_path, monkeypatch):
     reproduce("table1", bench, "c", tmp_path)
     reproduce("table2", bench, "c", tmp_path)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,12 @@ from starr.errors import InputError, LoadError
 from starr.evals.evaluate import merge_runs, run_job
 from starr.evals.progress import estimate, lines, spell
 from starr.evals.runner import Plan
-from starr.evals.runs import Run, choose, make_runs, parse_shard
+from starr.evals.runs import Run, choose, make_runs, parse_shard, request_for, settings_for
 from starr.evals.stats import wilson
 from starr.evals.store import Store, read_samples
+from starr.evals.tasks import Item, Task
 from tests.evals.toy import toy_job, toy_task
+from tests.tiny import Letters, tiny_model
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -149,8 +152,6 @@ def test_until_sure_stops_early_and_only_then(tmp_path, monkeypatch):
 def test_batch_size_does_not_change_samples(tmp_path, unbroken):
     model, job = toy_job(tmp_path / "run")
     alone = Plan(job.plan.items, job.plan.runs, 1)
-    from dataclasses import replace
-
     assert timeless(run_job(model, replace(job, plan=alone))) == unbroken
 
 
@@ -222,3 +223,27 @@ def test_report_escapes_what_models_write(tmp_path, monkeypatch):
     page = (tmp_path / "run" / "report.html").read_text()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
+
+
+class Chatty(Letters):
+    """Letters with a chat template of two marks."""
+
+    has_chat = True
+
+    def chat(self, messages):
+        return [0, *self.encode(messages[-1]["content"]), 0]
+
+
+def test_chat_form_wraps_the_question_and_begins_the_answer():
+    model = tiny_model(length=64)
+    chatty = replace(model, tokenizer=Chatty())
+    item = Item("a", "base prompt", "the question", "", "", prefix="so: ")
+    task = Task("toy", [item], toy_task().grade, "even", 5)
+    letters = Letters()
+    chat = request_for(chatty, item, Run("threshold"), settings_for(chatty, task))
+    assert chat.tokens[: chat.start] == [0, *letters.encode("the question"), 0, *letters.encode("so: ")]
+    assert chat.masked[chat.start :] == [True] * 5
+    base = request_for(model, item, Run("threshold"), settings_for(model, task))
+    assert base.tokens[: base.start] == [model.spec.bos_id, *letters.encode("base prompt")]
+    forced = settings_for(chatty, task, form="base", max_tokens=7)
+    assert (forced.form, forced.max_tokens) == ("base", 7)

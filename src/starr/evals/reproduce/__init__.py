@@ -11,7 +11,7 @@ from starr.errors import InputError, did_you_mean
 from starr.evals.reproduce.bench import Bench
 from starr.evals.reproduce.case_study import case_study
 from starr.evals.reproduce.patterns import patterns, zones
-from starr.evals.reproduce.result import Context, Result, write_result
+from starr.evals.reproduce.result import Context, Result, write_index, write_result
 from starr.evals.reproduce.sweeps import ablation, front, sensitivity
 from starr.evals.reproduce.tables import table1, table2, table3, table5
 from starr.evals.results import machine
@@ -44,7 +44,9 @@ def reproduce(name: str, bench: Bench, command: str, folder: Path) -> tuple[Resu
     start = time.perf_counter()
     result = RESULTS[name](bench)
     spent = f", {time.perf_counter() - start:.0f} s for this result"
-    return result, write_result(result, context(command, bench.settings.model, bench.task.name, spent), folder)
+    paths = write_result(result, context(command, bench.settings.model, bench.task.name, spent), folder)
+    write_index(folder)
+    return result, paths
 
 
 def context(command: str, model: str, task: str, spent: str = "") -> Context:

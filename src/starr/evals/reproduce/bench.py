@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from starr.evals.progress import estimate, progress
@@ -40,6 +40,7 @@ class Bench:
     rows: int = 8
     block_length: int = 32
     quiet: bool = False
+    traced: dict[tuple[Run, int], list[Trace]] = field(default_factory=dict)
 
     @property
     def items(self) -> list[tuple[int, Item]]:
@@ -67,7 +68,12 @@ class Bench:
         return [Measured(run, samples, summarise(samples)) for run, samples in zip(runs, found, strict=True)]
 
     def traces(self, run: Run, count: int) -> list[Trace]:
-        """Full traces of the first ``count`` items, in order."""
+        """Full traces of the first ``count`` items, in order; decoded once for all results."""
+        if (run, count) not in self.traced:
+            self.traced[run, count] = self.decode_traces(run, count)
+        return self.traced[run, count]
+
+    def decode_traces(self, run: Run, count: int) -> list[Trace]:
         requests = [request_for(self.model, item, run, self.settings, trace=True) for _, item in self.items[:count]]
         found = {place: generation.trace for place, generation, _ in decode(self.model, requests, self.rows)}
         return [trace for place in range(len(requests)) if (trace := found[place]) is not None]

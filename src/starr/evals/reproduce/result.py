@@ -58,6 +58,17 @@ def write_result(result: Result, context: Context, folder: Path) -> list[Path]:
     return paths
 
 
+def write_index(folder: Path) -> Path:
+    """README.md of a results folder: every result in it with its command, from the JSON files."""
+    lines = ["# Results", "Each as it came out of its command, with the machine and the date.", ""]
+    for path in sorted(folder.glob("*.json")):
+        body = json.loads(path.read_text(encoding="utf8"))
+        lines.append(f"- [{body['title']}]({path.stem}.md): `{body['command']}` ({body['date']}, {body['machine']})")
+    index = folder / "README.md"
+    index.write_text("\n".join(lines) + "\n", encoding="utf8")
+    return index
+
+
 def markdown(result: Result, context: Context) -> str:
     parts = [f"# {result.title}", table(result.rows), f"![{result.title}]({result.name}.png)", result.caption]
     if result.paper:
