@@ -145,8 +145,9 @@ class Engine:
 
     def _count(self, kept: StepTensors | None) -> None:
         """Book the forward on every row."""
-        now, calls = perf_counter(), 1 if self.batch.guidance is None else 2
+        now = perf_counter()
         for i, (row, positions) in enumerate(zip(self.rows, self.next.query_counts, strict=True)):
+            calls = 2 if row.request.sampling.guidance else 1
             spent = calls * positions + self._measuring(row)
             row.forwards += calls
             row.positions += spent
