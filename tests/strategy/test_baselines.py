@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -158,6 +159,14 @@ def test_dus_delays_what_it_skips():
     assert decision.action.sum() == 0
     decision, carry = dus.decide(unsure, carry)
     assert decision.action.sum() == 8
+
+
+def test_dus_passes_over_a_level_of_template_tokens_only():
+    frozen = torch.tensor([[True, False, False, False] * 2])  # the whole first level
+    view = replace(view_of([0.9, 0.9, 0.2, 0.9, 0.9, 0.9, 0.9, 0.9]), frozen=frozen, masked=~frozen)
+    decision, carry = Dus().decide(view, Dus().begin(view))
+    assert decision.action[0].tolist() == [0, 0, 0, 0, 0, 0, 1, 0]
+    assert Dus().decide(view, carry)[0].action[0].tolist() == [0, 1, 1, 1, 0, 1, 1, 1], "the skipped one waits no longer"
 
 
 def test_random_is_the_noise_and_nothing_else():
