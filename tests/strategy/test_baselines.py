@@ -166,7 +166,7 @@ def test_dus_passes_over_a_level_of_template_tokens_only():
     view = replace(view_of([0.9, 0.9, 0.2, 0.9, 0.9, 0.9, 0.9, 0.9]), frozen=frozen, masked=~frozen)
     decision, carry = Dus().decide(view, Dus().begin(view))
     assert decision.action[0].tolist() == [0, 0, 0, 0, 0, 0, 1, 0]
-    assert Dus().decide(view, carry)[0].action[0].tolist() == [0, 1, 1, 1, 0, 1, 1, 1], "the skipped one waits no longer"
+    assert Dus().decide(view, carry)[0].action[0].tolist() == [0, 1, 1, 1, 0, 1, 1, 1], "no waiting longer"
 
 
 def test_random_is_the_noise_and_nothing_else():
