@@ -47,3 +47,14 @@ def test_a_misspelt_strategy_is_named_before_the_model_is_loaded(starr):
 
 def test_nothing_to_race(run):
     assert "--strategies" in run("race", "hello", "--strategies", " , ").line
+
+
+def test_live_and_the_page(run, tmp_path):
+    page = tmp_path / "race.html"
+    forms = "confidence,threshold:tau=0,threshold:tau=0.1,starr,factor"
+    result = run("race", "hello", "--strategies", forms, "--live", "-o", page)
+    assert result.code == 0
+    assert result.err.count("done") == 5
+    assert "shows the 4 with the fewest forwards of 5" in result.err
+    assert page.read_text().startswith("<!doctype html>")
+    assert len(result.out.splitlines()) == 6

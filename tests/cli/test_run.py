@@ -61,6 +61,19 @@ def test_trace_file_is_format_1(run, tmp_path):
     assert {"window", "queried", "tokens", "masked", "confidence", "decided", "action"} <= trace["steps"][0].keys()
 
 
+def test_live_draws_on_stderr_and_leaves_stdout_alone(run):
+    result = run("run", "hello", "--live")
+    assert result.out == run("run", "hello").out
+    assert "masks left" in result.err
+    assert result.err.splitlines()[-1].startswith("starr: ⚑ done · 12 forwards")
+
+
+def test_html_holds_the_run(run, tmp_path):
+    page = tmp_path / "page.html"
+    assert run("run", "hello", "--html", page).code == 0
+    assert page.read_text().startswith("<!doctype html>")
+
+
 def test_out_file_holds_what_would_be_printed(run, tmp_path):
     file = tmp_path / "answer.txt"
     assert run("run", "hello", "-o", file).out == ""

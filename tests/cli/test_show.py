@@ -84,3 +84,18 @@ def test_plot_says_what_it_takes(starr, trace, arguments, words):
     result = starr("trace", "plot", trace, *arguments)
     assert result.code == 2
     assert words in result.line
+
+
+@pytest.mark.parametrize("kind", ["token", "map", "curves"])
+def test_plots_are_drawn(starr, trace, tmp_path, kind):
+    for suffix, magic in ((".png", b"\x89PNG"), (".svg", b"<?xml")):
+        out = tmp_path / f"plot{suffix}"
+        assert starr("trace", "plot", trace, "--kind", kind, "-o", out).code == 0
+        assert out.read_bytes().startswith(magic)
+
+
+def test_a_page_of_several_traces(starr, trace, tmp_path):
+    page = tmp_path / "page.html"
+    assert starr("trace", "show", trace, trace, "-o", page).code == 0
+    assert page.read_text().startswith("<!doctype html>")
+    assert "1 to 4" in starr("trace", "show", *[trace] * 5, "-o", page).line

@@ -40,9 +40,12 @@ def demo(options: Options) -> None:
 
     problem = choose()
     model = starr.load()
-    starr.generate(model, problem.prompt, max_forwards=1)  # the first forward of a process is slower
     note(f"{problem.prompt}\n", options.quiet)
-    one, fast = (solve(model, problem, name, options.quiet) for name in STRATEGIES)
+    if not options.quiet:
+        for name in STRATEGIES:
+            watch(model, problem.prompt, name)
+    # timed once more without the display, which takes time of its own
+    one, fast = (starr.generate(model, problem.prompt, strategy=name) for name in STRATEGIES)
     if options.json:
         print(dump({"prompt": problem.prompt, "runs": [run.to_dict() for run in (one, fast)]} | ratios(one, fast)))
         return
@@ -58,19 +61,14 @@ def choose() -> Problem:
     return next(problem for problem in word_problems.load() if problem.steps >= STEPS)
 
 
-def solve(model: Model, problem: Problem, name: str, quiet: bool) -> Generation:
+def watch(model: Model, prompt: str, name: str) -> None:
+    """Show one strategy at work."""
     import starr
     from starr.viewer.terminal import Live
 
-    if quiet:
-        return starr.generate(model, problem.prompt, strategy=name)
-    generation = None
     with Live([name], stream=sys.stderr) as screen:
-        for event in starr.stream(model, problem.prompt, strategy=name):
+        for event in starr.stream(model, prompt, strategy=name):
             screen.show(event)
-            generation = event.generation
-    assert generation is not None
-    return generation
 
 
 def ratios(one: Generation, fast: Generation) -> dict[str, float]:

@@ -50,6 +50,8 @@ def run(options: Options) -> None:
     """
     if (options.prompt is None) == (options.input is None):
         raise InputError("run takes a PROMPT (or -), or --input FILE, and not both.", param="prompt")
+    if options.infill and options.live:
+        raise InputError("--live shows an answer being written, --infill fills a text: give one.", param="live")
     for path, name in ((options.out, "--out"), (options.trace, "--trace"), (options.html, "--html")):
         check_out(path, name)
     if options.input is not None:
@@ -63,7 +65,7 @@ def run_one(options: Options, prompt: str) -> None:
     arguments = options.arguments() | {"trace": bool(options.trace or options.html)}
     model = options.load()
     if options.live:
-        generation = decode_live(model, prompt, arguments, options)
+        generation = decode_live(model, prompt, arguments)
     else:
         generation = decode(model, prompt, arguments, options.infill)
     result = dump(generation.to_dict()) if options.json else generation.text
@@ -92,14 +94,14 @@ def decode(model: Model, prompt: str | list[Any], arguments: dict[str, Any], inf
     return work(model, prompt, **arguments)
 
 
-def decode_live(model: Model, prompt: str, arguments: dict[str, Any], options: Options) -> Generation:
+def decode_live(model: Model, prompt: str, arguments: dict[str, Any]) -> Generation:
     """Decode with the canvas drawn on standard error, so that standard output still holds only the text."""
     import starr
     from starr.viewer.terminal import Live
 
     generation = None
     with Live([arguments["strategy"].name], stream=sys.stderr) as screen:
-        for event in starr.stream(model, prompt, infill=options.infill, **arguments):
+        for event in starr.stream(model, prompt, **arguments):
             screen.show(event)
             generation = event.generation
     assert generation is not None

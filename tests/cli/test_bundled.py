@@ -1,0 +1,88 @@
+"""The verbs that use the bundled model: demo, bench, doctor."""
+
+import json
+
+import pytest
+
+from starr.cli import bench, demo, doctor
+from starr.errors import LoadError
+
+
+def test_demo_compares_both_strategies(starr):
+    result = starr("demo", "--quiet", "--json")
+    assert result.code == 0
+    body = json.loads(result.out)
+    one, fast = body["runs"]
+    assert (one["strategy"], fast["strategy"]) == ("confidence", "starr")
+    assert one["stats"]["forwards"] == 128
+    assert body["forwards_ratio"] == round(128 / fast["stats"]["forwards"], 1)
+    assert body["seconds_ratio"] > 0
+
+
+def test_demo_problem_has_at_least_four_steps():
+    assert demo.choose().steps >= 4
+
+
+def test_demo_shows_both_live_and_prints_the_answers(starr, monkeypatch):
+    problem = demo.choose()
+    monkeypatch.setattr(demo, "STRATEGIES", ("threshold", "starr"))
+    result = starr("demo")
+    assert problem.prompt in result.err
+    assert all(f"{name}: ⚑ done" in result.err for name in ("threshold", "starr"))
+    head, *rows, blank, ratio = result.out.splitlines()
+    assert head.split()[:5] == ["strategy", "answer", "right", "forwards", "seconds"]
+    assert [row.split()[0] for row in rows] == ["threshold", "starr"]
+    assert blank == ""
+    assert "fewer forwards" in ratio
+
+
+def test_bench_prints_one_line_per_combination(starr):
+    result = starr("bench", "--strategies", "threshold,starr", "--rows", "1,2", "--max-tokens", 8, "--json", "--quiet")
+    rows = json.loads(result.out)
+    assert [(row["strategy"], row["rows"]) for row in rows] == [
+        ("threshold", 1), ("starr", 1), ("threshold", 2), ("starr", 2)
+    ]  # fmt: skip
+    assert all(row["seconds"] > 0 and row["overhead"] > 0 for row in rows)
+
+
+def test_bench_refuses_a_batch_of_nothing(starr):
+    result = starr("bench", "--rows", "1,0")
+    assert result.code == 2
+    assert "--rows" in result.line
+
+
+def test_batch_sizes():
+    assert bench.read_sizes("1, 8") == [1, 8]
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Half precision is not tried in a child process."""
+    monkeypatch.setattr("starr.model.device.probe", lambda name: "died of signal 4" if name == "bfloat16" else "")
+
+
+def test_doctor_reports_and_advises(starr, quick):
+    result = starr("doctor")
+    assert result.code == 0
+    assert "ok   torch 2" in result.out
+    assert "bundled model: loads and decodes" in result.out
+    assert "note bfloat16 on cpu: died of signal 4\n     → Keep float32" in result.out
+    states = {finding["state"] for finding in json.loads(starr("doctor", "--json").out)}
+    assert states <= {"ok", "note"}
+
+
+def test_doctor_exits_1_where_decoding_cannot_work(starr, quick, monkeypatch):
+    def broken():
+        raise LoadError("The bundled model is gone.", hint="Install it.")
+
+    monkeypatch.setattr("starr.model.load.load", broken)
+    result = starr("doctor")
+    assert result.code == 1
+    assert "BAD  bundled model: The bundled model is gone.\n     → Install it." in result.out
+
+
+def test_doctor_names_missing_extras(monkeypatch):
+    monkeypatch.setattr(doctor, "EXTRAS", {"serve": ("no_such_module",)})
+    (finding,) = doctor.extras()
+    assert "no_such_module" in finding.what
+    assert "starr-dlm[serve]" in finding.advice
