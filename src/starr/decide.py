@@ -95,9 +95,9 @@ def merge(parts: list[Decision], groups: list[Group], view: StepView) -> Decisio
         "action": torch.zeros_like(view.tokens, dtype=torch.int8),
         "threshold": torch.full_like(view.confidence, torch.nan),
         "label": torch.zeros_like(view.tokens, dtype=torch.int8),
+        "doubt": torch.full_like(view.confidence, torch.nan),
         "tokens": view.proposal,
         "end": torch.full_like(view.step, -1),
-        "stop": torch.zeros_like(view.step, dtype=torch.bool),
         "grow": torch.zeros_like(view.step),
         "grow_at": torch.zeros_like(view.step),
     }

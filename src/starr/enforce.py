@@ -2,10 +2,10 @@
 
 Always: frozen positions never move; only masks are committed, only held tokens revoked or revised. Progress, in safe
 mode: while masks remain a step commits at least one (the most confident, ties to the lower position) and revokes fewer
-than it commits (the largest threshold - confidence first, without thresholds the lowest confidence; ties to the lower
-position). So every step leaves fewer masks, and a run ends within ``length`` steps. The mask token is never proposed
-(see ``propose``), hence never committed. A step that grows the canvas is free of the progress rules: the context bounds
-how often that happens. The last allowed step commits every mask, in either mode.
+than it commits (the largest doubt first: what the strategy says, else threshold - confidence, else the lowest
+confidence; ties to the lower position). So every step leaves fewer masks, and a run ends within ``length`` steps. The
+mask token is never proposed (see ``propose``), hence never committed. A step that grows the canvas is free of the
+progress rules: the context bounds how often that happens. The last allowed step commits every mask, in either mode.
 """
 
 from __future__ import annotations
@@ -22,8 +22,7 @@ def enforce(decision: Decision, view: StepView, *, literal: Tensor, last: Tensor
     progress = limit_revocations(ensure_commit(allowed, view), decision, view)
     free = literal if decision.grow is None else literal | (decision.grow > 0)
     action = torch.where(free[:, None], allowed, progress)
-    flush = last if decision.stop is None else last | decision.stop
-    return torch.where(flush[:, None] & view.masked, int(Action.COMMIT), action).to(torch.int8)
+    return torch.where(last[:, None] & view.masked, int(Action.COMMIT), action).to(torch.int8)
 
 
 def permit(action: Tensor, view: StepView) -> Tensor:
@@ -43,8 +42,9 @@ def limit_revocations(action: Tensor, decision: Decision, view: StepView) -> Ten
     """Fewer revocations than commits; the most deserved ones stay."""
     revoke = action == Action.REVOKE
     allowed = (action == Action.COMMIT).sum(dim=1) - 1
-    deficit = -view.confidence
-    if decision.threshold is not None:  # NaN marks rows whose strategy compares with nothing
-        deficit = torch.where(decision.threshold.isnan(), deficit, decision.threshold + deficit)
-    kept = top_of(deficit, revoke, allowed)
+    doubt = -view.confidence
+    for said in (None if decision.threshold is None else decision.threshold - view.confidence, decision.doubt):
+        if said is not None:  # NaN marks rows whose strategy did not say
+            doubt = torch.where(said.isnan(), doubt, said)
+    kept = top_of(doubt, revoke, allowed)
     return torch.where(revoke & ~kept, int(Action.KEEP), action)

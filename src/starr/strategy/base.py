@@ -75,9 +75,9 @@ class Decision:
     action: Tensor  # (B, W) int8, values of Action
     threshold: Tensor | None = None  # (B, W) float32: what confidence was compared with
     label: Tensor | None = None  # (B, W) int8, values of Label
+    doubt: Tensor | None = None  # (B, W) float32: which revocations matter most; threshold - confidence if None
     tokens: Tensor | None = None  # (B, W) int64: what to write on COMMIT and REVISE; the proposal if None
     end: Tensor | None = None  # (B,) int64: the window now ends this many positions after its start
-    stop: Tensor | None = None  # (B,) bool: commit every remaining proposal now and end the row
     grow: Tensor | None = None  # (B,) int64: masks to insert ...
     grow_at: Tensor | None = None  # (B,) int64: ... behind this window position
 

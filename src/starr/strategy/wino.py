@@ -50,7 +50,7 @@ class Wino(Strategy):
         doubted = view.held & (view.shadow < self.tau_verify) & (drafts > 1)[:, None]
         revoke = top_of(-view.shadow, doubted, (carry["drafts"] - 1).clamp(min=0))
         threshold = torch.where(view.masked, self.tau_draft, torch.full_like(view.confidence, self.tau_verify))
-        return Decision(actions(commit, revoke), threshold), {"drafts": drafts}
+        return Decision(actions(commit, revoke), threshold, doubt=-view.shadow), {"drafts": drafts}
 
     def draft(self, view: StepView) -> Tensor:
         """(B, W) bool: what this step commits."""

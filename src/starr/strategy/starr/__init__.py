@@ -82,14 +82,14 @@ class Starr(Strategy):
         wanted = gap < 0
         commit, revoke = view.masked & wanted, view.held & ~wanted
         if not self.responsive:
-            return Decision(actions(commit, revoke), threshold), after
+            return Decision(actions(commit, revoke), threshold, doubt=gap), after
         margins = Margins(self.fast_steps, self.fast_margin, self.slow_margin, self.patience)
         labels = respond(view, gap, carry["near"], carry["watched"], margins)
         after |= {"near": labels.near, "watched": labels.watched}
         slow = view.masked & labels.forced
         action = actions(commit | slow, (revoke & ~labels.forced) | labels.changed)
         label = slow * int(Label.SLOW) + labels.changed * int(Label.FAST)
-        return Decision(action, threshold, label.to(torch.int8)), after
+        return Decision(action, threshold, label.to(torch.int8), doubt=gap), after
 
     def confidence(self, view: StepView) -> Tensor:
         """c (B, W): of the proposal where masked; where held, what ``held_confidence`` says."""
