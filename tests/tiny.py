@@ -37,5 +37,7 @@ def tiny_model(
         if parameter.dim() == 2:
             scale = sharpness if "lm_head" in name else 1.5
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale / parameter.shape[1] ** 0.5)
+        elif "bias" in name:
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) * 0.1)
     spec = ModelSpec("tiny", "dream" if shift else "llada", shape, MASK, (EOS,), BOS, EOS, shift, length)
     return Model(spec, net, Letters(), "tiny")  # type: ignore[arg-type]

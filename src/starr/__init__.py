@@ -6,19 +6,20 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from starr.api import generate, stream
+    from starr.api import generate, infill, stream
     from starr.model.load import load
     from starr.query import cache, caches
     from starr.strategy import strategies, strategy
     from starr.trace import Trace
 
 __version__ = "0.1.0"
-__all__ = ["Trace", "cache", "caches", "generate", "load", "strategies", "strategy", "stream"]
+__all__ = ["Trace", "cache", "caches", "generate", "infill", "load", "strategies", "strategy", "stream"]
 
 _HOMES = {
     "load": "starr.model.load",
     "generate": "starr.api",
     "stream": "starr.api",
+    "infill": "starr.api",
     "strategy": "starr.strategy",
     "strategies": "starr.strategy",
     "cache": "starr.query",

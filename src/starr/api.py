@@ -1,17 +1,21 @@
-"""``generate`` and ``stream``: prompts in, generations out, over one engine."""
+"""``generate``, ``stream`` and ``infill``: prompts in, generations out, over one engine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, overload
 
 from starr.engine import Engine
 from starr.errors import InputError, did_you_mean
 from starr.events import Event
 from starr.model.load import Model
+from starr.prompting.ice import ICES, Ice
+from starr.prompting.infill import infill_layout
+from starr.prompting.layout import lay_out
 from starr.query import CACHES, Cache
 from starr.request import Request, Sampling, rule
+from starr.stop import StopRule, stop_rules
 from starr.strategy import strategy as make_strategy
 from starr.strategy.base import Strategy
 from starr.trace import Generation
@@ -35,6 +39,9 @@ class Options:
     enforce: str = "safe"
     guidance: float = 0.0
     eos: str = "normal"
+    stop: str | StopRule | Sequence[str | StopRule] = ()  # rules that end a row early
+    ice: str | Ice | None = None  # in-place chain of thought
+    infill: bool = False  # the prompt is text with [MASK:n] holes; they alone are decoded
     chat: bool | None = None  # None: apply the chat template to plain text where the model has one
     trace: bool = False
 
@@ -67,17 +74,30 @@ def prompt_tokens(model: Model, prompt: Prompt, chat: bool | None) -> tuple[list
 
 
 def request_of(model: Model, prompt: Prompt, options: Options, *, stream: bool = False) -> Request:
-    """A row with ``max_tokens`` masks behind the prompt."""
+    """A row with ``max_tokens`` masks behind the prompt, a template in their place, or a text with holes."""
     rule("max_tokens", options.max_tokens, 1, 10**9)
+    if options.infill:
+        return infill_request(model, prompt, options, stream)
     tokens, text = prompt_tokens(model, prompt, options.chat)
-    return Request(
-        tokens=tokens + [model.spec.mask_id] * options.max_tokens,
-        masked=[False] * len(tokens) + [True] * options.max_tokens,
-        start=len(tokens),
-        prompt=text,
-        stream=stream,
-        **row_options(model, options),
-    )
+    common = row_options(model, options) | {"start": len(tokens), "prompt": text, "stream": stream}
+    if options.ice is not None:
+        ice = ICES.parse(options.ice)
+        canvas, answer = ice.layout(model.tokenizer.encode, model.spec.mask_id, options.max_tokens)
+        common |= {"ends": False, "rules": (*common["rules"], ice.rule(answer))}
+    else:
+        canvas = lay_out([options.max_tokens], model.tokenizer.encode, model.spec.mask_id)
+    return Request(tokens + canvas.tokens, [False] * len(tokens) + canvas.masked, **common)
+
+
+def infill_request(model: Model, prompt: Prompt, options: Options, stream: bool) -> Request:
+    """A row whose canvas is the whole text: no end-of-text is proposed in its holes, and none ends it."""
+    if not isinstance(prompt, str) or options.ice is not None:
+        raise InputError("Infilling takes a text with [MASK:n] holes, and no ice.", param="prompt")
+    spec = model.spec
+    canvas = infill_layout(prompt, model.tokenizer.encode, spec.mask_id, spec.max_length)
+    before = [] if spec.bos_id is None else [spec.bos_id]
+    common = row_options(model, replace(options, eos="never")) | {"prompt": prompt, "stream": stream, "ends": False}
+    return Request(before + canvas.tokens, [False] * len(before) + canvas.masked, len(before), **common)
 
 
 def row_options(model: Model, options: Options) -> dict[str, Any]:
@@ -91,6 +111,7 @@ def row_options(model: Model, options: Options) -> dict[str, Any]:
         "seed": options.seed,
         "max_forwards": options.max_forwards,
         "enforce": options.enforce,
+        "rules": stop_rules(options.stop),
         "trace": options.trace,
     }
 
@@ -113,6 +134,14 @@ def generate(model: Model, prompt: Any, *, batch_size: int = 8, **options: Any) 
     requests = [request_of(model, p, parsed) for p in prompts]
     results = run_all(model, requests, batch_size)
     return results if many else results[0]
+
+
+def infill(model: Model, text: Any, **options: Any) -> Any:
+    """Fill the ``[MASK:n]`` holes of a text, or of each of a list; ``text`` of the result is the whole text.
+
+    ``max_tokens`` and ``chat`` play no part; the other keywords are those of ``generate``.
+    """
+    return generate(model, text, infill=True, **options)
 
 
 def run_all(model: Model, requests: Sequence[Request], batch_size: int) -> list[Generation]:

@@ -15,6 +15,7 @@ from starr.observe import Places
 from starr.propose import Ask
 from starr.query import Cache
 from starr.request import Request
+from starr.stop import Ruled
 
 PROPOSAL_STREAM = 0
 
@@ -24,6 +25,7 @@ class Batch:
     """What the rows asked for. Tensors are (B,); None where nobody needs it."""
 
     caches: list[tuple[Cache, Tensor]]  # each cache with its rows (K,) int64
+    rules: list[Ruled]  # each stop rule with its rows (B,) bool
     plain: Tensor  # (K,) int64 rows of whole forwards
     buffered: Tensor  # (K,) int64 rows with a K/V buffer
     shadowed: Tensor  # (K,) int64 rows whose strategy wants the shadow block
@@ -52,16 +54,21 @@ def batch_of(requests: list[Request], device: torch.device) -> Batch:
         found = [get(r) for r in requests]
         return None if all(v == idle for v in found) else torch.tensor(found, device=device)
 
+    def flags(found: list[bool]) -> Tensor:
+        return torch.tensor(found, device=device)
+
     sampled = any(r.sampling.temperature > 0 for r in requests)
     caches = {r.cache: rows_where(lambda other, cache=r.cache: other.cache == cache) for r in requests}  # type: ignore[misc]
+    rules = dict.fromkeys(rule for r in requests for rule in r.rules)
     return Batch(
         caches=list(caches.items()),
+        rules=[(rule, flags([rule in r.rules for r in requests])) for rule in rules],
         plain=rows_where(lambda r: kind_of(r) == "plain"),
         buffered=rows_where(lambda r: kind_of(r) == "buffered"),
         shadowed=rows_where(lambda r: kind_of(r) == "shadowed"),
         measures=any(r.cache.measures for r in requests),
-        signals=frozenset().union(*(r.strategy.signals for r in requests)),
-        revokes=torch.tensor([r.strategy.revokes for r in requests], device=device),
+        signals=frozenset().union(*(r.strategy.signals for r in requests), *(rule.signals for rule in rules)),
+        revokes=flags([r.strategy.revokes for r in requests]),
         temperature=values(lambda r: r.sampling.temperature, 0.0),
         top_p=values(lambda r: r.sampling.top_p, 1.0) if sampled else None,
         top_k=values(lambda r: r.sampling.top_k, 0) if sampled else None,

@@ -23,9 +23,10 @@ from starr.forward import Call, compute, grown, measure
 from starr.grow import insert
 from starr.model.transformer import KVBuffer
 from starr.observe import Places, observe, places, remember, window_index, window_logits
-from starr.plan import advance, move_end, observable, plan_query, settled_until
+from starr.plan import advance, move_end, observable, plan_query, settled_until, stop_after
 from starr.propose import Ask, Proposals, propose
 from starr.request import Request, check_request
+from starr.stop import Moment, Verdict, judged, scoped
 from starr.strategy.base import Action, Decision, StepView
 
 if TYPE_CHECKING:
@@ -95,14 +96,27 @@ class Engine:
         canvas = replace(canvas, queried=canvas.queried | self.next.query)
         canvas = self._remember_shadow(canvas, window, states.shadow)
         view = observe(canvas, window, self.batch.signals, window_logits(canvas, window, observed, found))
-        decision = decide(self.groups, view, canvas.total == 0, self.next.opened)
-        action = enforce(decision, view, literal=canvas.literal, last=canvas.total >= canvas.limit - 1)
+        decision, action, verdict = self._decide(canvas, view)
         written = view.proposal if decision.tokens is None else decision.tokens
         after = apply(canvas, window, action, written, spec.mask_id)
-        after = self._grow(move_end(after, decision.end), decision)
+        after = stop_after(self._grow(move_end(after, decision.end), decision), verdict)
         after, done = advance(after, (action != Action.KEEP).any(dim=1), self.eos_ids)
         self._count(self._kept(view, decision, action, window))
-        return self._conclude(after, done)
+        return self._conclude(after, done if verdict is None else done | verdict.drop)
+
+    def _decide(self, canvas: Canvas, view: StepView) -> tuple[Decision, Tensor, Verdict | None]:
+        """The strategies' word, what is done, and what the stop rules say, if there are any."""
+        first, last, rules = canvas.total == 0, canvas.total >= canvas.limit - 1, self.batch.rules
+        if not rules:
+            decision = decide(self.groups, view, first, self.next.opened)
+            return decision, enforce(decision, view, literal=canvas.literal, last=last), None
+        held_end = torch.isin(view.tokens, self.eos_ids) & view.held
+        moment = Moment(canvas.total, canvas.limit, canvas.window_start - canvas.start, held_end)
+        narrow = scoped(rules, view, moment)
+        decision = decide(self.groups, narrow, first, self.next.opened)
+        action = enforce(decision, narrow, literal=canvas.literal, last=last)
+        verdict = judged(rules, view, moment)
+        return decision, torch.where(verdict.end[:, None], verdict.commit.to(action.dtype), action), verdict
 
     def _call(self, window: Tensor, observed: Places) -> Call:
         ragged = len({row.length for row in self.rows}) > 1

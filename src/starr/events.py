@@ -14,11 +14,13 @@ from torch import Tensor
 from starr.canvas import Canvas, select
 from starr.request import Request
 from starr.strategy.registry import text_form
-from starr.text import settled_text, until_end
+from starr.text import CanvasText, settled_text, until_end
 from starr.trace import Generation, Record, Stats, Trace
 
 if TYPE_CHECKING:
     from starr.model.load import Model
+
+CANVAS_FIELDS = ("tokens", "masked", "frozen", "committed_at", "committed_with")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +83,20 @@ class Event:
     id: int
     text: str
     done: bool
-    tokens: list[int] = field(repr=False)  # the whole canvas; the mask id where masked
-    masked: list[bool] = field(repr=False)
+    final: Final = field(repr=False)
     settled: int  # leading canvas positions that can never change again
     row: Row = field(repr=False)
     model: Model = field(repr=False)
-    counts: tuple[int, int, int]  # commits, revocations, revisions so far
     generation: Generation | None = field(default=None, repr=False)
+
+    @property
+    def tokens(self) -> list[int]:
+        """The whole canvas; the mask id where masked."""
+        return self.final.text.tokens
+
+    @property
+    def masked(self) -> list[bool]:
+        return self.final.text.masked
 
     @cached_property
     def canvas(self) -> list[tuple[str, str]]:
@@ -106,19 +115,20 @@ class Event:
     @cached_property
     def stats(self) -> Stats:
         """Figures so far."""
-        kept = until_end([t for t, m in zip(self.tokens, self.masked, strict=True) if not m], self.model.spec.eos_ids)
-        return stats_of(self.row, len(kept), self.masked.count(False), self.counts)
+        return stats_of(self.row, self.final, self.final.text.kept(self.model.spec.eos_ids, self.row.request.ends))
 
 
-def stats_of(row: Row, tokens: int, canvas_tokens: int, counts: tuple[int, int, int]) -> Stats:
-    commits, revocations, revisions = counts
+def stats_of(row: Row, final: Final, kept: list[int]) -> Stats:
+    """Figures of a row whose text stands at the positions ``kept``; template text is not counted."""
+    text = final.text
+    commits, revocations, revisions = final.counts
     return Stats(
         forwards=row.forwards,
         full_forwards=row.full_forwards,
         positions=row.positions,
         padded_positions=row.padded,
-        tokens=tokens,
-        canvas_tokens=canvas_tokens,
+        tokens=text.made(kept),
+        canvas_tokens=text.made([place for place, masked in enumerate(text.masked) if not masked]),
         seconds=perf_counter() - row.started,
         commits=commits,
         revocations=revocations,
@@ -130,10 +140,9 @@ def stats_of(row: Row, tokens: int, canvas_tokens: int, counts: tuple[int, int, 
 
 @dataclass(frozen=True, slots=True)
 class Final:
-    """A finished row's canvas, on the host."""
+    """A row's canvas as it is, or was at the end."""
 
-    tokens: list[int]
-    masked: list[bool]  # only behind an end-of-text: dropped
+    text: CanvasText
     committed_at: list[int]
     committed_with: list[float]
     counts: tuple[int, int, int]  # commits, revocations, revisions
@@ -142,27 +151,27 @@ class Final:
 def finish(row: Row, final: Final, model: Model) -> Generation:
     """The result of a row that is done."""
     request, spec = row.request, model.spec
-    whole = [spec.eos_ids[0] if m else t for t, m in zip(final.tokens, final.masked, strict=True)]
-    kept = until_end(whole, spec.eos_ids) if request.ends else whole
-    stats = stats_of(row, len(kept), final.masked.count(False), final.counts)
+    kept = final.text.kept(spec.eos_ids, request.ends)
+    tokens = [final.text.tokens[place] for place in kept]
     result = Generation(
-        text=model.tokenizer.decode(kept),
-        tokens=kept,
-        finish_reason="stop" if len(kept) < len(whole) else "length",
+        text=model.tokenizer.decode(tokens),
+        tokens=tokens,
+        finish_reason="stop" if len(kept) < len(final.text.tokens) or not request.ends else "length",
         model=model.name,
         strategy=text_form(request.strategy),
         cache=text_form(request.cache),
         seed=request.seed,
         prompt_tokens=request.start,
-        stats=stats,
-        commit_steps=final.committed_at[: len(kept)],
-        logprobs=[math.log(max(c, 1e-6)) for c in final.committed_with[: len(kept)]],
+        stats=stats_of(row, final, kept),
+        commit_steps=[final.committed_at[place] for place in kept],
+        logprobs=[math.log(max(final.committed_with[place], 1e-6)) for place in kept],
     )
-    return replace(result, trace=trace_of(row, result, whole, model)) if request.trace else result
+    return replace(result, trace=trace_of(row, result, final.text, model)) if request.trace else result
 
 
-def trace_of(row: Row, result: Generation, whole: list[int], model: Model) -> Trace:
-    """Everything a viewer needs; ``whole`` is the canvas with what was dropped behind the end-of-text filled in."""
+def trace_of(row: Row, result: Generation, text: CanvasText, model: Model) -> Trace:
+    """Everything a viewer needs; masks that were dropped show as end-of-text."""
+    whole = [model.spec.eos_ids[0] if m else t for t, m in zip(text.tokens, text.masked, strict=True)]
     records = [row.record(i) for i in range(len(row.history))]
     used = {token for r in records for token in (*r.tokens, *r.proposal)} | set(whole)
     return Trace(
@@ -188,14 +197,14 @@ def events_of(rows: list[Row], canvas: Canvas, settled: list[int], finished: set
         return []
     chosen = select(canvas, torch.tensor(watched, device=canvas.tokens.device))
     counts = torch.stack([chosen.commits, chosen.revocations, chosen.revisions], dim=1).tolist()
-    grids = [getattr(chosen, n).tolist() for n in ("tokens", "masked", "committed_at", "committed_with")]
+    grids = [getattr(chosen, n).tolist() for n in CANVAS_FIELDS]
     events = []
     for k, i in enumerate(watched):
         row = rows[i]
         part = slice(row.request.start, row.length)
-        tokens, masked, at, with_ = (grid[k][part] for grid in grids)
-        final = Final(tokens, masked, at, with_, tuple(counts[k]))
-        until = len(final.tokens) if i in finished else settled[i] - row.request.start
+        tokens, masked, frozen, at, with_ = (grid[k][part] for grid in grids)
+        final = Final(CanvasText(tokens, masked, frozen), at, with_, tuple(counts[k]))
+        until = len(tokens) if i in finished else settled[i] - row.request.start
         events.append(event_of(row, final, until, i in finished, model))
     return events
 
@@ -203,17 +212,15 @@ def events_of(rows: list[Row], canvas: Canvas, settled: list[int], finished: set
 def event_of(row: Row, final: Final, settled: int, done: bool, model: Model) -> Event:
     result = finish(row, final, model) if done else None
     if result is None and row.request.ends:
-        kept = until_end(final.tokens[:settled], model.spec.eos_ids)
+        kept = until_end(final.text.tokens[:settled], model.spec.eos_ids)
         row.shown = settled_text(model.tokenizer, kept, row.shown)
     return Event(
         id=row.id,
         text=row.shown if result is None else result.text,
         done=done,
-        tokens=final.tokens,
-        masked=final.masked,
+        final=final,
         settled=settled,
         row=row,
         model=model,
-        counts=final.counts,
         generation=result,
     )

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from starr.canvas import Canvas, select
 from starr.query import Cache
+from starr.stop import Verdict
 
 
 def first_true(flags: Tensor) -> Tensor:
@@ -68,6 +69,13 @@ def move_end(canvas: Canvas, end: Tensor | None) -> Canvas:
         return canvas
     asked = (canvas.window_start + end.clamp(min=1)).minimum(canvas.length)
     return replace(canvas, window_end=torch.where(end < 0, canvas.window_end, asked))
+
+
+def stop_after(canvas: Canvas, verdict: Verdict | None) -> Canvas:
+    """Rows that end now may take one more step, which commits all the masks that they still have."""
+    if verdict is None:
+        return canvas
+    return replace(canvas, limit=torch.where(verdict.end, canvas.total + 1, canvas.limit))
 
 
 def settled_until(canvas: Canvas, revokes: Tensor) -> Tensor:

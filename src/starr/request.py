@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from starr.errors import InputError, LengthError
 from starr.query import Cache
+from starr.stop import StopRule
 from starr.strategy.base import Strategy
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Request:
     trace: bool = False
     stream: bool = False
     ends: bool = True  # an end-of-text with everything before it held ends the row
+    rules: tuple[StopRule, ...] = ()
     prompt: str = ""
 
     @property
@@ -71,8 +73,8 @@ class Request:
 def check_request(request: Request, model: Model) -> None:
     """Raise unless the model can decode the row."""
     total, limit = len(request.tokens), model.spec.max_length
-    if request.start < 1:
-        raise InputError("The prompt must not be empty.", hint="Give at least one token of text.", param="prompt")
+    if request.masked[: request.start + 1] == [True]:
+        raise InputError("A mask cannot come first.", hint="Give at least one token of text before it.", param="prompt")
     if request.length < 1:
         raise InputError(f"max_tokens must be at least 1, got {request.length}.", param="max_tokens")
     if total > limit:
@@ -88,6 +90,8 @@ def check_request(request: Request, model: Model) -> None:
     rule("seed", request.seed, 0, 2**63 - 1)
     one_of("enforce", request.enforce, ENFORCE_MODES)
     check_cache(request)
+    for stop in request.rules:
+        stop.check_request(request)
 
 
 def check_cache(request: Request) -> None:

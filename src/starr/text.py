@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,35 @@ def until_end(tokens: Sequence[int], eos_ids: Collection[int]) -> list[int]:
         if token in eos_ids:
             return list(tokens[:index])
     return list(tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class CanvasText:
+    """A row's canvas on the host."""
+
+    tokens: list[int]
+    masked: list[bool]
+    frozen: list[bool]  # template text
+
+    def kept(self, eos_ids: Collection[int], ends: bool) -> list[int]:
+        """The positions whose tokens make the text; masks are not among them.
+
+        Where an end-of-text ``ends`` the row: all before the first. Elsewhere it only ends its run of tokens between
+        template text: what follows it there is left out, template text never is.
+        """
+        kept: list[int] = []
+        closed = False
+        for place, (token, masked, frozen) in enumerate(zip(self.tokens, self.masked, self.frozen, strict=True)):
+            closed = not frozen and (closed or (token in eos_ids and not masked))
+            if closed and ends:
+                break
+            if not closed and not masked:
+                kept.append(place)
+        return kept
+
+    def made(self, places: Sequence[int]) -> int:
+        """How many of the positions were decoded, template text not counted."""
+        return sum(not self.frozen[place] for place in places)
 
 
 def settled_text(tokenizer: Tokenizer, tokens: Sequence[int], shown: str) -> str:
