@@ -8,7 +8,10 @@ from tests.viewer.traces import make
 
 pytestmark = pytest.mark.browser
 
-TOKENS = "[...document.querySelectorAll('.text')].map((text) => [...text.children].map((cell) => Number(cell.dataset.id)))"
+TOKENS = """[...document.querySelectorAll('.text')].map(
+    (text) => [...text.children].map((cell) => Number(cell.dataset.id)))"""
+LANES = ({"strategy": "starr"}, {"strategy": "threshold", "block_length": 8, "cache": "dual"},
+         {"strategy": "confidence"}, {"strategy": "random"})  # fmt: skip
 
 
 def test_four_lanes_end_with_the_tokens_of_their_runs(show):
@@ -16,8 +19,7 @@ def test_four_lanes_end_with_the_tokens_of_their_runs(show):
 
     model = starr.load()
     runs = [
-        starr.generate(model, "Tom has 3 apples and buys 4 more.", strategy=name, max_tokens=24, trace=True, **more)
-        for name, more in (("starr", {}), ("threshold", {"block_length": 8, "cache": "dual"}), ("confidence", {}), ("random", {}))
+        starr.generate(model, "Tom has 3 apples and buys 4 more.", max_tokens=24, trace=True, **lane) for lane in LANES
     ]
     one = show([run.trace.to_dict() for run in runs])
     one.press("End")

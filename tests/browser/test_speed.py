@@ -19,7 +19,7 @@ SCRUB = """async (count) => {
 
 
 def busy_seconds(session):
-    """Processor time of the page's main thread: scripts, layout and painting; other work on the machine does not count."""
+    """Processor time of the page's main thread: scripts, layout, painting; nothing else on the machine counts."""
     metrics = session.send("Performance.getMetrics")["metrics"]
     return next(metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
 

@@ -10,7 +10,8 @@ pytestmark = pytest.mark.browser
 
 NASTY = (
     "<script>window.hacked=1</script>", '"quoted"', "'", "</script>", "<img src=x onerror=window.hacked=2>", " 😀",
-    "\n", "\u05e9\u05dc\u05d5\u05dd", "\u202eabc", "&amp;", "<b>bold</b>", "`${window.hacked=3}`", "", "\t", "<!--", "]]>",
+    "\n", "\u05e9\u05dc\u05d5\u05dd", "\u202eabc", "&amp;", "<b>bold</b>", "`${window.hacked=3}`", "",
+    "\t", "<!--", "]]>",
 )  # fmt: skip
 
 
@@ -28,8 +29,8 @@ def test_quotes_tags_emoji_right_to_left_and_newlines(show):
     assert one.value("window.hacked") is None
     assert one.value("document.querySelectorAll('main script, main img, main b, main i, main u, pre *').length") == 0
     assert one.page.text_content("#prompt") == prompt
-    pieces = one.value("[...document.querySelectorAll('#lanes .text')][0].innerText.length")
-    assert pieces > 0
-    shown = one.value("[...document.querySelectorAll('.text')].map((text) => [...text.children].map((cell) => cell.textContent))")
+    shown = one.value(
+        "[...document.querySelectorAll('.text')].map((text) => [...text.children].map((cell) => cell.textContent))"
+    )
     for trace, cells in zip(traces, shown, strict=True):
         assert cells == [trace["pieces"][str(token)] or "∅" for token in trace["tokens"]]

@@ -20,6 +20,12 @@ function jumpToStep(step, position = view.position) {
   change({ time: chosenLane().curves[view.clock][Math.min(step, chosenLane().steps)], position, playing: false });
 }
 
+// Lanes part at a step of both, so the clock that counts steps shows it.
+function jumpToParting(step, position) {
+  Object.assign(view, { lane: view.a, clock: "forwards" });
+  jumpToStep(step, position);
+}
+
 // The next frame in the chosen lane for which the step before it passes the test.
 function seek(direction, test, word) {
   const lane = chosenLane();

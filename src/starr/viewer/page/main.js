@@ -34,9 +34,16 @@ function drawStill() {
   drawn.size.mapHeight = at("map").clientHeight;
   showMapLegend(at("map-legend"), at("map-note"), lane);
   drawCharts(lanes, lane, view.clock, total());
-  if (lanes.length > 1) showDifference(data, lanes, view.a, view.b, jumpToStep);
+  showPair();
   showControls();
   return true;
+}
+
+function showPair() {
+  const pair = `${view.a},${view.b}`;
+  if (lanes.length < 2 || drawn.pair === pair) return;
+  drawn.pair = pair;
+  showDifference(data, lanes, view.a, view.b, jumpToParting);
 }
 
 function showControls() {
