@@ -12,7 +12,7 @@ from starr.evals.reproduce.sweeps import MAIN_OPTION, front_runs
 from starr.strategy import strategies, strategy
 from tests.evals.toy import toy_bench
 
-QUICK = [name for name in RESULTS if name != "front"]
+QUICK = [name for name in RESULTS if name not in ("front", "table3")]
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +45,15 @@ def test_tables_compare_with_the_first_row_and_print_the_paper(bench, tmp_path):
     assert len(result.paper) == 32
     assert "paper" in paths[0].read_text()
     assert "Doubts" in paths[0].read_text()
+
+
+def test_table3_has_caches_and_in_place_prompting(tmp_path):
+    bench = toy_bench(tmp_path / "bench", count=3, max_tokens=48)
+    result, _ = reproduce("table3", bench, "c", tmp_path)
+    names = ["confidence", "starr", "starr + dkv", "starr + ice-pp", "starr + dkv + ice-pp"]
+    assert [row["run"] for row in result.rows] == names
+    positions = {row["run"]: row["positions"] for row in result.rows}
+    assert positions["starr + dkv"] < positions["starr"]
 
 
 def test_index_lists_every_result_in_the_folder(bench, tmp_path):

@@ -31,9 +31,9 @@ def toy_job(out, *, resume=False, shard=None, limit=None, strategies=("threshold
     return model, Job(task, settings, Plan(choose(task, limit, shard), runs, 3, **plan), Path(out), resume, True)
 
 
-def toy_bench(folder, count=6):
-    model, task = tiny_model(length=64), toy_task(count)
-    settings = settings_for(model, task, form="base")
+def toy_bench(folder, count=6, max_tokens=10):
+    model, task = tiny_model(length=128), toy_task(count)
+    settings = settings_for(model, task, form="base", max_tokens=max_tokens)
     store = Store(Path(folder) / "samples")
     store.open(settings.to_dict() | {"runs": []}, resume=True)
     return Bench(model, task, settings, store, None, 3, block_length=5, quiet=True)
