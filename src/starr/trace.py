@@ -98,7 +98,7 @@ class Trace:
     def to_dict(self) -> dict[str, Any]:
         """Format 1, ready for ``json.dumps``."""
         body = {f.name: getattr(self, f.name) for f in fields(self)}
-        body["steps"] = [_record_dict(record) for record in self.steps]
+        body["steps"] = [record_dict(record) for record in self.steps]
         body["stats"] = self.stats.to_dict()
         body["pieces"] = {str(token): piece for token, piece in self.pieces.items()}
         return {"version": VERSION} | body
@@ -128,7 +128,8 @@ def read(path: str | Path) -> dict[str, Any]:
     return body
 
 
-def _record_dict(record: Record) -> dict[str, Any]:
+def record_dict(record: Record) -> dict[str, Any]:
+    """One step in format 1."""
     body: dict[str, Any] = {f.name: getattr(record, f.name) for f in fields(record)}
     body["window"] = list(record.window)
     body["seconds"] = round(record.seconds, 6)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated
 
 import typer
@@ -20,6 +20,18 @@ class Options(Place):
     api_key: Annotated[
         str | None, typer.Option(help="Key that clients must send.", envvar="STARR_API_KEY", show_default="none")
     ] = None
+    max_rows: Annotated[int, typer.Option(help="Most answers in one forward.", min=1)] = 16
+    max_positions: Annotated[
+        int | None, typer.Option(help="Most positions in one forward.", min=1, show_default="by the device")
+    ] = None
+    max_queue: Annotated[int, typer.Option(help="Most answers that wait; more are refused with 429.", min=1)] = 256
+    max_body: Annotated[int, typer.Option(help="Most bytes of a request.", min=1)] = 1 << 20
+    body_timeout: Annotated[float, typer.Option(help="Seconds to send a request in.", min=0.1)] = 30.0
+    timeout: Annotated[float, typer.Option(help="Seconds until a request is given up.", min=0.1)] = 600.0
+    grace: Annotated[float, typer.Option(help="Seconds that running requests get at shutdown.", min=0)] = 10.0
+    cors: Annotated[
+        list[str] | None, typer.Option(help="An origin whose pages may call; repeatable.", show_default="none")
+    ] = None
 
 
 def add(app: typer.Typer) -> None:
@@ -34,6 +46,9 @@ def serve(options: Options) -> None:
     absent = [name for name in ("fastapi", "uvicorn", "prometheus_client") if importlib.util.find_spec(name) is None]
     if absent:
         raise InputError(f"The server needs {', '.join(absent)}.", hint="pip install 'starr-dlm[serve]'")
-    from starr.server.app import serve as start
+    from starr.server.settings import Settings
+    from starr.server.start import serve as start
 
-    start(options)
+    shared = [f.name for f in fields(Settings) if hasattr(options, f.name)]
+    given = {name: getattr(options, name) for name in shared} | {"cors": tuple(options.cors or ())}
+    start(options.load, Settings(**given), quiet=options.quiet)

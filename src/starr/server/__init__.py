@@ -1,0 +1,1 @@
+"""The server: continuous batching behind an OpenAI-compatible API (extra ``serve``)."""

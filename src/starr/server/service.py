@@ -1,0 +1,195 @@
+"""Between HTTP and the engine thread: loading, one request's way from body to answer, shutting down."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from starr.errors import InputError, StarrError
+from starr.model.load import Model
+from starr.server.answers import Shape
+from starr.server.job import Gone, Job
+from starr.server.metrics import Metrics
+from starr.server.outcome import Outcome, outcome_of, usage_of
+from starr.server.plan import Missing, Plan, check_model, plan_of
+from starr.server.protocol import Decoding, TokenizeBody, refuse_unserved
+from starr.server.settings import Settings
+from starr.server.streams import Stream
+from starr.server.worker import Worker
+from starr.trace import Trace
+
+KEPT_TRACES = 8
+log = logging.getLogger("starr.server")
+
+
+class Loading(StarrError):
+    """There is no model yet."""
+
+    status = 503
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """What exists once the model is loaded."""
+
+    model: Model
+    worker: Worker
+    metrics: Metrics
+    since: int
+
+
+class Service:
+    """All that outlives a request."""
+
+    def __init__(self, load: Callable[[], Model], settings: Settings) -> None:
+        self.load, self.settings = load, settings
+        self.failed: Exception | None = None
+        self.on_failure: Callable[[], None] = lambda: None
+        self.traces: OrderedDict[str, Trace] = OrderedDict()
+        self._ready: Ready | None = None
+
+    def begin(self) -> None:
+        """Load the model in a thread, so that /health can answer meanwhile."""
+        threading.Thread(target=self._load, name="starr-load", daemon=True).start()
+
+    def _load(self) -> None:
+        try:
+            model = self.load()
+        except Exception as error:
+            self.failed = error
+            self.on_failure()
+            return
+        worker = Worker(model, self.settings)
+        worker.start()
+        self._ready = Ready(model, worker, Metrics(worker), int(time.time()))
+        log.info("serving %s", model.name)
+
+    def end(self) -> None:
+        if self._ready is not None:
+            self._ready.worker.stop(self.settings.grace)
+
+    @property
+    def ready(self) -> Ready:
+        if self._ready is None:
+            why = f"The model cannot be loaded: {self.failed}" if self.failed else "The model is being loaded."
+            raise Loading(why, hint="Try again later.")
+        return self._ready
+
+    async def answer(self, kind: str, body: Decoding, request: Request) -> Response:
+        """Check, queue, and answer whole or as a stream."""
+        ready = self.ready
+        unknown = refuse_unserved(body)
+        if unknown:
+            log.info("ignored fields: %s", ", ".join(sorted(unknown)[:20]))
+        plan = await asyncio.to_thread(plan_of, body, ready.model, self.settings)
+        job = Job(plan.requests, plan.stops, plan.timeout)
+        shape = Shape(ready.model, kind)
+        request.state.log["id"] = shape.id
+        ready.worker.submit(job)
+        if plan.stream:
+            return self.streamed(job, shape, plan, request)
+        try:
+            await unless_gone(finished(job), request)
+        finally:
+            ready.worker.cancel(job)
+        outcomes = self.book(job, shape, request)
+        return JSONResponse(shape.whole(job, outcomes, plan.logprobs))
+
+    def streamed(self, job: Job, shape: Shape, plan: Plan, request: Request) -> Response:
+        stream = Stream(job, shape, plan, self.settings.ping, self.settings.frame)
+
+        def closed() -> None:
+            self.ready.worker.cancel(job)
+            if job.over and all(ticket.error is None for ticket in job.tickets):
+                self.book(job, shape, request)
+
+        return Streamed(stream, closed)
+
+    def book(self, job: Job, shape: Shape, request: Request) -> list[Outcome]:
+        """Count an answered job, keep its traces for a while, and note its size in the access log."""
+        outcomes = [outcome_of(ticket, shape.model) for ticket in job.tickets]
+        self.ready.metrics.answered(job, outcomes)
+        usage = usage_of(job, outcomes)
+        request.state.log.update(prompt_tokens=usage["prompt_tokens"], tokens=usage["completion_tokens"])
+        for outcome in outcomes[:1]:
+            if outcome.trace is not None:
+                self.traces[shape.id] = outcome.trace
+        while len(self.traces) > KEPT_TRACES:
+            self.traces.popitem(last=False)
+        return outcomes
+
+    def card(self, name: str | None = None) -> dict[str, Any]:
+        """The model as /v1/models shows it."""
+        ready = self.ready
+        check_model(name, ready.model)
+        about = {"id": ready.model.name, "object": "model", "created": ready.since, "owned_by": "starr"}
+        return about | {"max_model_len": ready.model.spec.max_length}
+
+    def tokenize(self, body: TokenizeBody, messages: list[dict[str, str]] | None) -> dict[str, Any]:
+        model = self.ready.model
+        check_model(body.model, model)
+        if body.prompt is not None and messages is None:
+            tokens = model.tokenizer.encode(body.prompt)
+        elif messages is not None and body.prompt is None:
+            tokens = model.tokenizer.chat(messages)
+        else:
+            raise InputError("Give either prompt or messages.", param="prompt")
+        strings = [model.tokenizer.piece(token) for token in tokens]
+        return {"count": len(tokens), "max_model_len": model.spec.max_length, "tokens": tokens, "token_strs": strings}
+
+    def trace_page(self, id: str) -> str:
+        """The viewer's page for a traced answer, while it is kept."""
+        from starr.viewer.html import page
+
+        found = self.traces.get(id.rpartition("-")[2])
+        if found is None:
+            raise Missing(f"There is no trace {id!r}.", hint=f"The last {KEPT_TRACES} are kept.", param="id")
+        return page([found.to_dict()], f"STaRR {id}")
+
+
+class Streamed(StreamingResponse):
+    """A stream that lets go of its rows however it ends."""
+
+    def __init__(self, stream: Stream, closed: Callable[[], None]) -> None:
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(stream.parts(), media_type="text/event-stream", headers=headers)
+        self.closed = closed
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self.closed()
+
+
+async def finished(job: Job) -> None:
+    async for _ in job.changes(ping=3600.0):
+        pass
+
+
+async def unless_gone(work: Awaitable[None], request: Request) -> None:
+    """Do the work, or raise Gone when the client closes the connection first."""
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    tasks = [asyncio.ensure_future(work), asyncio.ensure_future(left())]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if not tasks[0].done():
+            raise Gone("The client closed the connection.")
+        tasks[0].result()
+    finally:
+        for task in tasks:
+            task.cancel()

@@ -1,0 +1,152 @@
+"""Server-sent events: settled text as it grows, or whole canvases, or records of steps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from starr.errors import StarrError
+from starr.events import Event
+from starr.server.answers import Shape, error_body
+from starr.server.job import Job, Ticket
+from starr.server.outcome import (
+    figures_of,
+    logprobs_at,
+    outcome_of,
+    settled_places,
+    tokens_at,
+    usage_of,
+    within,
+)
+from starr.server.plan import Plan
+from starr.server.stops import cut_at, sendable
+from starr.trace import record_dict
+
+PING = ": ping\n\n"
+DONE = "data: [DONE]\n\n"
+MASK = "░"  # stands for a masked position in a frame
+
+
+@dataclass(slots=True)
+class Sent:
+    """What a stream has already said of one row."""
+
+    text: str = ""
+    tokens: int = 0
+    steps: int = 0
+    over: bool = False
+
+
+@dataclass(slots=True)
+class Stream:
+    """One streamed answer; ``parts`` yields its lines."""
+
+    job: Job
+    shape: Shape
+    plan: Plan
+    ping: float
+    frame: float
+    sent: list[Sent] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.sent = [Sent() for _ in self.job.tickets]
+
+    async def parts(self) -> AsyncIterator[str]:
+        """Lines of the stream; an error after the first line is a line of its own, as the official client expects."""
+        if self.shape.chat:
+            for index in range(len(self.sent)):
+                yield self.line(self.shape.chunk(index, "", first=True))
+        try:
+            async for news in self.job.changes(self.ping):
+                if not news:
+                    yield PING
+                    continue
+                for index, ticket in enumerate(self.job.tickets):
+                    for chunk in self.news(index, ticket):
+                        yield self.line(chunk)
+                if self.plan.diffusing:
+                    await asyncio.sleep(self.frame)
+        except StarrError as error:
+            yield self.line(error_body(error))
+            return
+        if self.plan.include_usage:
+            outcomes = [outcome_of(ticket, self.shape.model) for ticket in self.job.tickets]
+            head = self.shape.head(self.shape.chunk_kind)
+            yield self.line(head | {"choices": [], "usage": usage_of(self.job, outcomes)})
+        yield DONE
+
+    def line(self, body: dict[str, Any]) -> str:
+        if self.plan.include_usage and "usage" not in body and "error" not in body:
+            body = body | {"usage": None}
+        return f"data: {json.dumps(body, ensure_ascii=False, allow_nan=False)}\n\n"
+
+    def news(self, index: int, ticket: Ticket) -> Iterator[dict[str, Any]]:
+        """Chunks for what happened to a row since the last call."""
+        sent, over, event = self.sent[index], ticket.over, ticket.event
+        if sent.over or event is None:
+            return
+        yield from self.records(index, ticket)
+        if over:
+            sent.over = True
+            yield from self.last(index, ticket)
+        elif self.plan.diffusing:
+            yield self.shape.chunk(index, frame_text(event, self.job.stops), **canvas_of(event))
+        else:
+            yield from self.delta(index, sendable(event.text, self.job.stops), event)
+
+    def delta(self, index: int, text: str, event: Event) -> Iterator[dict[str, Any]]:
+        """A chunk with the text that is new, if any."""
+        sent = self.sent[index]
+        new = text[len(sent.text) :]
+        if not new:
+            return
+        yield self.shape.chunk(index, new, logprobs=self.logprobs(index, text, event))
+        sent.text = text
+
+    def logprobs(self, index: int, text: str, event: Event) -> dict[str, Any] | None:
+        """Of the tokens whose first byte is new in ``text``."""
+        if not self.plan.logprobs:
+            return None
+        sent, places = self.sent[index], settled_places(event, self.shape.model)
+        start, sent.tokens = sent.tokens, within(tokens_at(event, places), text, self.shape.model)
+        new = places[start : sent.tokens]
+        return self.shape.logprobs(tokens_at(event, new), logprobs_at(event, new), len(sent.text))
+
+    def last(self, index: int, ticket: Ticket) -> Iterator[dict[str, Any]]:
+        """The rest of the text, and the chunk that says why it ended and what it cost."""
+        result = outcome_of(ticket, self.shape.model)
+        assert ticket.event is not None
+        more: dict[str, Any] = {"starr": figures_of(self.job, [result])}
+        if self.plan.diffusing:
+            yield self.shape.chunk(index, result.text, **canvas_of(ticket.event))
+        else:
+            yield from self.delta(index, result.text, ticket.event)
+        if result.trace is not None:
+            more["trace"] = {k: v for k, v in result.trace.to_dict().items() if k != "steps"}
+        yield self.shape.chunk(index, None, finish_reason=result.finish_reason, **more)
+
+    def records(self, index: int, ticket: Ticket) -> Iterator[dict[str, Any]]:
+        """A chunk for every step that was not reported yet, where a trace was asked for."""
+        assert ticket.event is not None
+        row, sent = ticket.event.row, self.sent[index]
+        if not ticket.request.trace:
+            return
+        while sent.steps < len(row.history):
+            record = record_dict(row.record(sent.steps))
+            sent.steps += 1
+            yield self.shape.chunk(index, None, record=record)
+
+
+def frame_text(event: Event, stops: tuple[str, ...]) -> str:
+    """The whole canvas as text, up to a stop string; masked positions show as MASK."""
+    pieces = [MASK if state == "masked" else piece for piece, state in event.canvas]
+    text = "".join(pieces)
+    return text[: cut_at(text, stops)]
+
+
+def canvas_of(event: Event) -> dict[str, Any]:
+    """The fields of a frame: it replaces what came before."""
+    return {"diffusing": True, "canvas": event.canvas}
