@@ -5,7 +5,8 @@ mode: while masks remain a step commits at least one (the most confident, ties t
 than it commits (the largest doubt first: what the strategy says, else threshold - confidence, else the lowest
 confidence; ties to the lower position). So every step leaves fewer masks, and a run ends within ``length`` steps. The
 mask token is never proposed (see ``propose``), hence never committed. A step that grows the canvas is free of the
-progress rules: the context bounds how often that happens. The last allowed step commits every mask, in either mode.
+progress rules: the context bounds how often that happens. The last allowed step commits every
+mask and revokes nothing, in either mode.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def enforce(decision: Decision, view: StepView, *, literal: Tensor, last: Tensor
     progress = limit_revocations(ensure_commit(allowed, view), decision, view)
     free = literal if decision.grow is None else literal | (decision.grow > 0)
     action = torch.where(free[:, None], allowed, progress)
+    action = action.masked_fill(last[:, None] & (action == Action.REVOKE), int(Action.KEEP))
     return torch.where(last[:, None] & view.masked, int(Action.COMMIT), action).to(torch.int8)
 
 
