@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ def accuracy_and_speed(figure: Figure, measured: Sequence[Measured], rows: Seque
     shares, bars = error_bars(measured)
     left.barh(names, shares, xerr=bars, color="#1c5fb8", capsize=3)
     left.set_xlabel("accuracy (%, 95 % interval)")
-    left.set_xlim(0, 100)
+    left.set_xlim(0, top_of(measured))
     places = np.arange(len(rows))
     for shift, way in enumerate(("forwards", "positions", "seconds")):
         values = [row[f"speed-up ({way})"] for row in rows]
@@ -40,6 +41,12 @@ def accuracy_and_speed(figure: Figure, measured: Sequence[Measured], rows: Seque
     right.legend(fontsize=8)
     for axes in (left, right):
         axes.invert_yaxis()
+
+
+def top_of(measured: Sequence[Measured]) -> float:
+    """A round end of the accuracy axis, in percent, above every interval."""
+    highest = max(100 * m.figures["accuracy_interval"][1] for m in measured)
+    return min(100.0, 10.0 * math.ceil(highest / 10 + 0.2))
 
 
 def wrap(text: str, width: int = 26) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from starr.evals.reproduce import paper
 from starr.evals.reproduce.bench import Bench, Measured, against
-from starr.evals.reproduce.figures import error_bars, line_with_band
+from starr.evals.reproduce.figures import error_bars, line_with_band, top_of
 from starr.evals.reproduce.result import Result
 from starr.evals.reproduce.tables import INTERVALS
 from starr.evals.stats import aup
@@ -128,7 +128,7 @@ def front(bench: Bench, names: Sequence[str] = tuple(MAIN_OPTION)) -> Result:
     best = max(100 * m.figures["accuracy"] for found in sweeps.values() for m in found)
     areas = {name: aup(points(found), best) for name, found in sweeps.items()}
     ranked = sorted(sweeps, key=lambda name: -areas[name])
-    base = next(iter(sweeps.values()))[0]
+    base = sweeps.get("confidence", next(iter(sweeps.values())))[0]
     rows = [{"strategy": name, "AUP": round(areas[name], 1), **row}
             for name in ranked for row in against(base, sweeps[name])]  # fmt: skip
     n = base.figures["n"]
@@ -137,7 +137,7 @@ def front(bench: Bench, names: Sequence[str] = tuple(MAIN_OPTION)) -> Result:
         lambda figure: draw_front(figure, sweeps, ranked),
         f"Each line is one strategy over its main option. {INTERVALS} "
         f"AUP is d3LLM's area under accuracy (%) over tokens per forward, best accuracy {best:.1f} %.",
-        notes=["The strategies are ordered by AUP. Speed-ups and differences are against the first run of the sweep: "
+        notes=["The strategies are ordered by AUP. Speed-ups and differences are against "
                f"{base.run.name}."],
         size=(12.0, 6.0), data={"aup": {name: areas[name] for name in ranked}},
     )  # fmt: skip
@@ -164,5 +164,5 @@ def draw_front(figure: Figure, sweeps: dict[str, list[Measured]], ranked: Sequen
     right.set_xlabel("positions recomputed per sample (mean, log scale)")
     for axes in (left, right):
         axes.set_xscale("log")
-        axes.set_ylim(0, 100)
+        axes.set_ylim(0, top_of([m for found in sweeps.values() for m in found]))
     right.legend(fontsize=7, ncols=1, loc="center left", bbox_to_anchor=(1.0, 0.5))
