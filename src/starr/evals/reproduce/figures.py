@@ -45,7 +45,7 @@ def accuracy_and_speed(figure: Figure, measured: Sequence[Measured], rows: Seque
 
 def top_of(measured: Sequence[Measured]) -> float:
     """A round end of the accuracy axis, in percent, above every interval."""
-    highest = max(100 * m.figures["accuracy_interval"][1] for m in measured)
+    highest: float = max(100 * m.figures["accuracy_interval"][1] for m in measured)
     return min(100.0, 10.0 * math.ceil(highest / 10 + 0.2))
 
 
