@@ -68,6 +68,15 @@ def test_live_draws_on_stderr_and_leaves_stdout_alone(run):
     assert result.err.splitlines()[-1].startswith("starr: ⚑ done · 12 forwards")
 
 
+def test_infill_keeps_the_text_around_its_holes(run):
+    for extra in ((), ("--live",)):
+        text = run("run", "one [MASK:3] two [MASK:2] three", "--infill", *extra).out
+        assert text.startswith("one ")
+        assert " two " in text
+        assert text.endswith(" three\n")
+        assert "MASK" not in text
+
+
 def test_html_holds_the_run(run, tmp_path):
     page = tmp_path / "page.html"
     assert run("run", "hello", "--html", page).code == 0
@@ -111,6 +120,8 @@ def test_full_disk_loses_no_text(run):
         (["x", "-o", "no/such/folder/out"], ["--out", "no/such/folder"]),
         (["x", "--trace", "."], ["--trace", "folder"]),
         (["x", "--input", "prompts.jsonl"], ["PROMPT", "--input"]),
+        (["no holes", "--infill"], ["[MASK:n]"]),
+        (["a [MASK:0] b", "--infill"], ["[MASK:0]"]),
     ],
 )
 def test_bad_input_is_one_line_and_code_2(run, arguments, words):

@@ -38,6 +38,10 @@ class Options(Decode):
     html: Annotated[Path | None, typer.Option("--html", help="Write every step to this page.")] = None
     batch_size: Annotated[int, typer.Option(help="Prompts of --input decoded together.")] = 8
 
+    def arguments(self) -> dict[str, Any]:
+        """As of every verb that decodes, and whether the prompt is text with holes."""
+        return super().arguments() | {"infill": self.infill}
+
 
 def add(app: typer.Typer) -> None:
     verb(app, "run", Options, run)
@@ -50,8 +54,6 @@ def run(options: Options) -> None:
     """
     if (options.prompt is None) == (options.input is None):
         raise InputError("run takes a PROMPT (or -), or --input FILE, and not both.", param="prompt")
-    if options.infill and options.live:
-        raise InputError("--live shows an answer being written, --infill fills a text: give one.", param="live")
     for path, name in ((options.out, "--out"), (options.trace, "--trace"), (options.html, "--html")):
         check_out(path, name)
     if options.input is not None:
@@ -62,12 +64,12 @@ def run(options: Options) -> None:
 
 
 def run_one(options: Options, prompt: str) -> None:
+    import starr
+
     arguments = options.arguments() | {"trace": bool(options.trace or options.html)}
     model = options.load()
-    if options.live:
-        generation = decode_live(model, prompt, arguments)
-    else:
-        generation = decode(model, prompt, arguments, options.infill)
+    decode = decode_live if options.live else starr.generate
+    generation = decode(model, prompt, **arguments)
     result = dump(generation.to_dict()) if options.json else generation.text
     give(result, options.out)
     note(figures(generation.stats), options.quiet or options.live)
@@ -86,15 +88,7 @@ def give(result: str, out: Path | None) -> None:
         raise
 
 
-def decode(model: Model, prompt: str | list[Any], arguments: dict[str, Any], infill: bool) -> Any:
-    """A generation, or a list of them for a list of prompts."""
-    import starr
-
-    work = starr.infill if infill else starr.generate
-    return work(model, prompt, **arguments)
-
-
-def decode_live(model: Model, prompt: str, arguments: dict[str, Any]) -> Generation:
+def decode_live(model: Model, prompt: str, **arguments: Any) -> Generation:
     """Decode with the canvas drawn on standard error, so that standard output still holds only the text."""
     import starr
     from starr.viewer.terminal import Live
@@ -122,6 +116,8 @@ def save_trace(generation: Generation, options: Options) -> None:
 
 def run_file(options: Options, path: Path) -> None:
     """Decode a file of prompts; results are written as they come, so that an interruption keeps those that are done."""
+    import starr
+
     for flag, given in (("--live", options.live), ("--trace", options.trace), ("--html", options.html)):
         if given:
             raise InputError(f"{flag} shows one run.", hint="Give it a PROMPT instead of --input.", param=flag)
@@ -134,7 +130,7 @@ def run_file(options: Options, path: Path) -> None:
     with open(options.out, "w", encoding="utf8") if options.out else nullcontext(sys.stdout) as stream:
         for start in range(0, len(rows), step):
             chunk = rows[start : start + step]
-            results = decode(model, [row["prompt"] for row in chunk], arguments, options.infill)
+            results = starr.generate(model, [row["prompt"] for row in chunk], **arguments)
             for row, generation in zip(chunk, results, strict=True):
                 extra = {key: value for key, value in row.items() if key != "prompt"}
                 print(dump(extra | generation.to_dict()), file=stream)
