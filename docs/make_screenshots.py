@@ -20,7 +20,7 @@ SHOTS = (  # name, lanes, link, width
     ("light", 1, "#t=8&p=4&theme=light", 1600),
     ("dark", 1, "#t=8&p=4&theme=dark", 1280),
     ("narrow", 1, "#t=8&p=4&theme=light", 360),
-    ("race", 4, "#t=20&p=4&theme=light", 1600),
+    ("race", 4, "#t=45&p=4&theme=light", 1600),
 )
 
 

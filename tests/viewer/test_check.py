@@ -38,7 +38,7 @@ def test_a_trace_passes_unchanged():
         (lambda t: t["steps"][1].pop("action"), "'action' has no values"),
         (lambda t: t["steps"][1].update(label=["x"] * 12), "'label' holds something that is no number"),
         (lambda t: t["steps"][0]["proposal"].__setitem__(0, -4), "no token id"),
-        (lambda t: t["steps"][0]["proposal"].__setitem__(0, 2**40), "no token id"),
+        (lambda t: t["steps"][0]["proposal"].__setitem__(0, 2**40), "'proposal' holds"),
         (lambda t: t["steps"][0]["action"].__setitem__(0, 9), "outside 0 keep"),
         (lambda t: t["steps"][0].update(seconds="soon"), "'seconds' is 'soon'"),
         (lambda t: t.update(tokens=["<script>"]), "no token id"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -49,10 +50,20 @@ def test_a_terminal_shows_lanes_and_figures():
     with Live(["starr", "confidence"], console=console) as live:
         live.show(event([("Hello", "held"), ("", "masked")]))
         live.show(event([("Hello", "settled"), (" world", "settled")], done=True), 1)
-    output = console.file.getvalue()
+    output = " ".join(re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", console.file.getvalue()).split())
     figures = ("1 masks left", "3 forwards", "2.50 tokens per forward", "40.0 tokens per second", "1 revocations")
     for word in ("starr", "confidence", "Hello", "▒", "⚑ done", *figures):
         assert word in output
+
+
+def test_a_screen_is_never_overfull_but_the_whole_text_stays_at_the_end():
+    console = screen()
+    long = [(f"line{index}\n", "held") for index in range(40)]
+    with Live(["starr"], console=console) as live:
+        live.show(event(long))
+        during = console.file.getvalue()
+    assert during.count("\n") < console.height
+    assert all(f"line{index}" in console.file.getvalue()[len(during) :] for index in range(40))
 
 
 def test_no_text_can_steer_the_terminal():

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
@@ -48,6 +49,21 @@ def is_token(value: Any) -> bool:
     return whole(value) and 0 <= value < 2**31
 
 
+def is_number(value: Any) -> bool:
+    """Whether a value is a float (infinite or NaN too: JSON from Python has them) or an int that fits one."""
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < 2**31)
+
+
+def is_measure(value: Any) -> bool:
+    """What confidence, best and threshold hold; None where there is none."""
+    return value is None or is_number(value)
+
+
+def is_count(value: Any) -> bool:
+    """What every other column holds: an int or a bool."""
+    return isinstance(value, int) and abs(value) < 2**31
+
+
 def check_header(found: Mapping[str, Any], name: str) -> None:
     """The parts outside the steps, where they are present."""
     kinds: dict[str, type | tuple[type, ...]] = {
@@ -59,6 +75,8 @@ def check_header(found: Mapping[str, Any], name: str) -> None:
             raise LoadError(f"{name}: {key!r} is {type(found[key]).__name__}, not what a trace holds.", hint=AGAIN)
     if not all(is_token(token) for token in found.get("tokens", [])):
         raise LoadError(f"{name}: 'tokens' holds something that is no token id.", hint=AGAIN)
+    if not all(is_number(value) and math.isfinite(value) for value in found.get("stats", {}).values()):
+        raise LoadError(f"{name}: 'stats' holds something that is no number.", hint=AGAIN)
     if not all(isinstance(piece, str) for piece in found.get("pieces", {}).values()):
         raise LoadError(f"{name}: 'pieces' holds something that is no text.", hint=AGAIN)
 
@@ -79,11 +97,11 @@ def check_step(step: Any, index: int, name: str) -> None:
         if not isinstance(column, list) or len(column) != window[1] - window[0]:
             size = len(column) if isinstance(column, list) else "no"
             raise LoadError(f"{where}: {key!r} has {size} values for a window of {window[1] - window[0]}.", hint=AGAIN)
-        kinds = (int, float, type(None)) if key in NUMBERS else (int,)
-        if not all(isinstance(value, kinds) for value in column):
+        fits = is_measure if key in NUMBERS else is_count
+        if not all(fits(value) for value in column):
             raise LoadError(f"{where}: {key!r} holds something that is no number.", hint=AGAIN)
     for key in ("seconds", "positions"):
-        if not isinstance(step.get(key, 0), (int, float)):
+        if not (is_number(step.get(key, 0)) and 0 <= step.get(key, 0) < 2**31):
             raise LoadError(f"{where}: {key!r} is {step[key]!r}, not a number.", hint=AGAIN)
     if not all(is_token(value) for key in ("tokens", "proposal") for value in step[key]):
         raise LoadError(f"{where}: holds something that is no token id.", hint=AGAIN)

@@ -53,7 +53,7 @@ class Live:
 
     def __enter__(self) -> Live:
         if self.console.is_terminal and not self.console.is_dumb_terminal:
-            self.screen = Screen(console=self.console, auto_refresh=False, vertical_overflow="visible")
+            self.screen = Screen(console=self.console, auto_refresh=False, vertical_overflow="crop")
             self.screen.start()
         return self
 
@@ -62,7 +62,7 @@ class Live:
     ) -> None:
         if self.screen is None:
             return
-        self.screen.update(self.picture(whole=True), refresh=True)
+        self.screen.update(self.picture(whole=True))
         self.screen.stop()
 
     def show(self, event: Event, lane: int = 0) -> None:
