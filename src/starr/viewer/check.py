@@ -73,8 +73,8 @@ def check_header(found: Mapping[str, Any], name: str) -> None:
     for key, kind in kinds.items():
         if key in found and not isinstance(found[key], kind):
             raise LoadError(f"{name}: {key!r} is {type(found[key]).__name__}, not what a trace holds.", hint=AGAIN)
-    if not all(is_token(token) for token in found.get("tokens", [])):
-        raise LoadError(f"{name}: 'tokens' holds something that is no token id.", hint=AGAIN)
+    if not all(is_token(token) for token in [*found.get("tokens", []), found.get("mask_id", 0)]):
+        raise LoadError(f"{name}: 'tokens' or 'mask_id' holds something that is no token id.", hint=AGAIN)
     if not all(is_number(value) and math.isfinite(value) for value in found.get("stats", {}).values()):
         raise LoadError(f"{name}: 'stats' holds something that is no number.", hint=AGAIN)
     if not all(isinstance(piece, str) for piece in found.get("pieces", {}).values()):
