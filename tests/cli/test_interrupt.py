@@ -1,0 +1,23 @@
+"""Ctrl-C: code 130, no traceback, and what is done stays."""
+
+import json
+import signal
+import subprocess
+import sys
+
+STARR = [sys.executable, "-m", "starr.cli.main"]
+
+
+def test_an_interrupted_file_keeps_the_results_that_are_done(tiny, tmp_path):
+    source, out = tmp_path / "prompts.jsonl", tmp_path / "out.jsonl"
+    source.write_text('"hello"\n' * 4000)
+    command = [*STARR, "run", "--input", source, "-o", out, "--batch-size", "1", "--model", tiny, "--max-tokens", "4"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as child:
+        first = child.stderr.readline()
+        child.send_signal(signal.SIGINT)
+        rest = child.stderr.read()
+        assert child.wait() == 130
+    assert first == "4 of 4000 prompts\n"
+    assert "Traceback" not in rest
+    results = [json.loads(line) for line in out.read_text().splitlines()]
+    assert 4 <= len(results) < 4000
