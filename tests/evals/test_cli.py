@@ -32,6 +32,13 @@ def test_eval_prints_a_table_and_writes_the_folder(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["runs"][0]["n"] == 3
 
 
+def test_code_results_say_which_sandbox_held(capsys, tmp_path):
+    assert main(["eval", "list-functions", "--strategy", "threshold", "--json", *SMALL]) == 0
+    sandbox = json.loads(capsys.readouterr().out)["sandbox"]
+    assert sandbox in ("namespaces", "limits")
+    assert f"code sandbox: {sandbox}" in (tmp_path / "runs" / "list-functions" / "report.html").read_text()
+
+
 def test_shards_are_merged(capsys):
     for i in ("1", "2"):
         assert (
