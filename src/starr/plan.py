@@ -91,6 +91,8 @@ def plan_query(canvas: Canvas, caches: list[tuple[Cache, Tensor]], shift: bool) 
     just changed are recomputed; where logits are shifted, so is the position before each of the window's queries, which
     predicts it.
     """
+    if not any(cache.buffered for cache, _ in caches):
+        return canvas.valid
     query = ~canvas.queried | (((canvas.in_window & ~canvas.seen) | canvas.changed) & ~canvas.frozen)
     if len(caches) == 1:
         query = query | caches[0][0].query(canvas)

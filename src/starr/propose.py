@@ -59,12 +59,12 @@ class Proposals:
 def propose(head: Callable[[Tensor], Tensor], hidden: Tensor, ask: Ask, vocab_size: int) -> Proposals:
     """Propose for hidden states (N, D); at no time do more logits exist than those of one chunk (unless asked for)."""
     rows = max(1, CHUNK_BYTES // (4 * vocab_size))
-    parts = [
-        propose_chunk(logits_of(head, hidden[i : i + rows], ask.rows(slice(i, i + rows))), ask.rows(slice(i, i + rows)))
-        for i in range(0, hidden.shape[0], rows)
-    ]
-    if len(parts) == 1:
-        return parts[0]
+    if hidden.shape[0] <= rows:
+        return propose_chunk(logits_of(head, hidden, ask), ask)
+    parts = []
+    for i in range(0, hidden.shape[0], rows):
+        some = ask.rows(slice(i, i + rows))
+        parts.append(propose_chunk(logits_of(head, hidden[i : i + rows], some), some))
     joined = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Proposals)}
     return replace(parts[0], **{name: torch.cat(v) for name, v in joined.items() if v[0] is not None})
 
