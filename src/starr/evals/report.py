@@ -12,7 +12,7 @@ from starr.evals.store import Sample, Store
 
 FAILING = 50  # shown of each run; all are in samples.jsonl
 STYLE = """
-body{font:15px/1.5 system-ui,sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem;color:#1c2330;background:#fff}
+body{font:15px/1.5 system-ui,sans-serif;max-width:80rem;margin:2rem auto;padding:0 1rem;color:#1c2330;background:#fff}
 table{border-collapse:collapse;display:block;overflow-x:auto}td,th{padding:.3rem .7rem;border-bottom:1px solid #d5dae3;
 text-align:right;white-space:nowrap}td:first-child,th:first-child{text-align:left;white-space:normal}
 pre{white-space:pre-wrap;background:#f3f5f9;padding:.6rem;border-radius:6px}svg{max-width:100%;height:auto}a{color:#1c5fb8}
