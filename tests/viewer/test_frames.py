@@ -38,6 +38,15 @@ def test_what_was_written_wins_over_what_was_proposed():
     assert frames(trace)[-1].tolist() == trace["tokens"]
 
 
+def test_blocks_that_were_never_reached_are_masked_until_the_end():
+    trace = make(length=24, block=8)
+    trace["steps"] = [step for step in trace["steps"] if step["window"][0] == 0]
+    found = frames(trace)
+    assert (found[:-1, 8:] == MASKED).all()
+    assert found[-1].tolist() == trace["tokens"]
+    assert curves(trace, found).masks[0] == 24
+
+
 def test_a_trace_without_steps_is_its_final_tokens():
     trace = make(length=5) | {"steps": []}
     assert frames(trace).shape == (1, 5)

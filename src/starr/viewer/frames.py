@@ -2,7 +2,7 @@
 
 Frame k is the canvas after k steps: frame 0 is the start, frame n the end. A position's token at frame k is what the
 next step that sees it finds there, and its final token where no step sees it again; so frames hold what really was
-written, whatever the proposals were.
+written, whatever the proposals were. What no step ever sees (blocks behind an end-of-text) is masked until the end.
 """
 
 from __future__ import annotations
@@ -33,11 +33,14 @@ def frames(trace: Trace) -> Ints:
     steps = trace["steps"]
     rows = np.full((len(steps) + 1, extent(trace)), MASKED, dtype=np.int64)
     rows[-1] = final(trace, rows.shape[1])
+    seen = np.zeros(rows.shape[1], dtype=bool)
     for index in range(len(steps) - 1, -1, -1):
         rows[index] = rows[index + 1]
         start, end = steps[index]["window"]
         tokens, masked = np.array(steps[index]["tokens"], dtype=np.int64), np.array(steps[index]["masked"], dtype=bool)
         rows[index, start:end] = np.where(masked, MASKED, tokens)
+        seen[start:end] = True
+    rows[:-1, ~seen] = MASKED
     return rows
 
 

@@ -35,14 +35,15 @@ function paintRow(ctx, row, left, y) {
 
 function exportPicture({ title, lanes, lane, frames, whitespace }) {
   const map = document.getElementById("map"), charts = Object.values(CHARTS);
-  const width = Math.max(900, map.clientWidth + 2 * EDGE), inner = width - 2 * EDGE;
+  const chartWidth = charts[0].canvas.clientWidth;
+  const width = 2 * EDGE + Math.max(850, map.clientWidth, 2 * chartWidth + 24), inner = width - 2 * EDGE;
   const canvas = document.createElement("canvas"), mono = '14px ui-monospace, "DejaVu Sans Mono", monospace';
   const bold = 'bold 15px system-ui, "Liberation Sans", sans-serif';
   const probe = canvas.getContext("2d");
   probe.font = mono;
   const texts = lanes.map((each, index) => wrapText(probe, each, frames[index], inner, whitespace));
   const textHeight = texts.reduce((sum, rows) => sum + (rows.length + 2) * LINE, 0);
-  const chartWidth = charts[0].canvas.clientWidth, across = Math.max(1, Math.floor((inner + 24) / (chartWidth + 24)));
+  const across = Math.max(1, Math.floor((inner + 24) / (chartWidth + 24)));
   const height = 2 * EDGE + 2 * LINE + textHeight + map.clientHeight + LINE + Math.ceil(charts.length / across) * 200;
   const ctx = prepare(canvas, width, height);
   const write = (text, y, font) => { ctx.font = font; ctx.fillStyle = css("ink"); ctx.fillText(text, EDGE, y); };
