@@ -10,7 +10,8 @@ from starr.engine import Engine
 from starr.errors import InputError, did_you_mean
 from starr.events import Event
 from starr.model.load import Model
-from starr.prompting.ice import ICES, Ice
+from starr.prompting.ice import Ice
+from starr.prompting.ice import ice as make_ice
 from starr.prompting.infill import infill_layout
 from starr.prompting.layout import lay_out
 from starr.query import CACHES, Cache
@@ -81,9 +82,9 @@ def request_of(model: Model, prompt: Prompt, options: Options, *, stream: bool =
     tokens, text = prompt_tokens(model, prompt, options.chat)
     common = row_options(model, options) | {"start": len(tokens), "prompt": text, "stream": stream}
     if options.ice is not None:
-        ice = ICES.parse(options.ice)
-        canvas, answer = ice.layout(model.tokenizer.encode, model.spec.mask_id, options.max_tokens)
-        common |= {"ends": False, "rules": (*common["rules"], ice.rule(answer))}
+        template = make_ice(options.ice)
+        canvas, answer = template.layout(model.tokenizer.encode, model.spec.mask_id, options.max_tokens)
+        common |= {"ends": False, "rules": (*common["rules"], template.rule(answer))}
     else:
         canvas = lay_out([options.max_tokens], model.tokenizer.encode, model.spec.mask_id)
     return Request(tokens + canvas.tokens, [False] * len(tokens) + canvas.masked, **common)

@@ -93,7 +93,8 @@ class Engine:
         ask = ask_of(self.batch, canvas, observed, spec, states.unguided)
         found = propose(net.head, states.observed, ask, spec.shape.vocab_size)
         canvas = remember(canvas, observed, found, self._eos_last(found, observed))
-        canvas = replace(canvas, queried=canvas.queried | self.next.query)
+        if self.buffer is not None:
+            canvas = replace(canvas, queried=canvas.queried | self.next.query)
         canvas = self._remember_shadow(canvas, window, states.shadow)
         view = observe(canvas, window, self.batch.signals, window_logits(canvas, window, observed, found))
         decision, action, verdict = self._decide(canvas, view)
@@ -110,8 +111,8 @@ class Engine:
         if not rules:
             decision = decide(self.groups, view, first, self.next.opened)
             return decision, enforce(decision, view, literal=canvas.literal, last=last), None
-        held_end = torch.isin(view.tokens, self.eos_ids) & view.held
-        moment = Moment(canvas.total, canvas.limit, canvas.window_start - canvas.start, held_end)
+        ended, ending = torch.isin(view.tokens, self.eos_ids) & view.held, torch.isin(view.proposal, self.eos_ids)
+        moment = Moment(canvas.total, canvas.limit, canvas.window_start - canvas.start, ended, ending)
         narrow = scoped(rules, view, moment)
         decision = decide(self.groups, narrow, first, self.next.opened)
         action = enforce(decision, narrow, literal=canvas.literal, last=last)

@@ -83,6 +83,8 @@ def check_request(request: Request, model: Model) -> None:
             hint="Shorten the prompt or lower max_tokens.",
             param="max_tokens",
         )
+    if request.strategy.grows and not all(request.masked[request.start :]):
+        raise InputError(f"{request.strategy.name} cannot be used: it moves frozen text.", param="strategy")
     if request.block_length is not None:
         rule("block_length", request.block_length, 1, 10**9)
     if request.max_forwards is not None:

@@ -29,6 +29,7 @@ class Moment:
     limit: Tensor  # (B,) int64: steps the row may take
     offset: Tensor  # (B,) int64: canvas position of the window's first
     ended: Tensor  # (B, W) bool: an end-of-text is held here
+    ending: Tensor  # (B, W) bool: an end-of-text is proposed here
 
     @property
     def last(self) -> Tensor:

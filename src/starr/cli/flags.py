@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from starr.errors import InputError
+
 if TYPE_CHECKING:
     from starr.model.load import Model
 
@@ -66,19 +68,37 @@ class Canvas(Place):
     )
     guidance: Annotated[float, typer.Option(help="Classifier-free guidance; 0 is off.")] = 0.0
     eos: Annotated[str, typer.Option(help="End-of-text: normal, never, or last to be committed.")] = "normal"
+    stop: Annotated[
+        str, typer.Option(help="Rules that end a run early, joined by +: eos, prophet:option=value.")
+    ] = "none"
+    ice: Annotated[
+        str | None, typer.Option(help="Think in place: ice-sp, ice-pp or ice:option=value.", show_default="off")
+    ] = None
+    ice_fill: Annotated[
+        bool, typer.Option("--ice-fill", help="With --ice: commit the thinking masks that remain, too.")
+    ] = False
     chat: Annotated[
         bool | None, typer.Option("--chat/--no-chat", help="Use the chat template.", show_default="if there is one")
     ] = None
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of ``starr.generate``, all but the strategy; the cache is checked here, before a load."""
+        """Keyword arguments of ``starr.generate``, all but the strategy; text forms are checked here, before a load."""
         import starr
+        from starr.prompting.ice import ice
+        from starr.stop import stop_rules
 
+        if self.ice_fill and self.ice is None:
+            raise InputError("--ice-fill needs --ice.", param="ice_fill")
         names = (
             *("max_tokens", "block_length", "temperature", "top_p", "top_k", "seed"),
             *("max_forwards", "enforce", "guidance", "eos", "chat"),
         )
-        return {"cache": starr.cache(self.cache)} | {name: getattr(self, name) for name in names}
+        forms = {
+            "cache": starr.cache(self.cache),
+            "stop": stop_rules(self.stop),
+            "ice": None if self.ice is None else ice(self.ice, fill=self.ice_fill),
+        }
+        return forms | {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, kw_only=True)

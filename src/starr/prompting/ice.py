@@ -1,15 +1,18 @@
 """In-place chain of thought (ICE, arXiv:2508.10736): thinking sections and an answer section on one canvas.
 
 The canvas is "Step 1:" masks "Step 2:" masks ... lead-in, masks. Template text is frozen. While thinking, the strategy
-decodes thinking positions only. Before each commit the mean confidence of the answer's masks is compared with the
-threshold (>=); when it is reached, or no thinking mask is left, or no step is left, the answer is committed whole and
-the run ends. Thinking masks that remain are dropped from the text, or committed with it if ``fill``.
+decodes thinking positions only. Before each commit the mean confidence of the answer is compared with the threshold
+(>=); when it is reached, or no thinking mask is left, or no step is left, the answer is committed whole and the run
+ends. Thinking masks that remain are dropped from the text, or committed with it if ``fill``.
+
+The mean is taken over the answer's tokens: positions where an end-of-text is proposed are no part of it (they would
+make an empty answer the surest of all), and an answer without tokens counts as 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -87,6 +90,12 @@ class PerformanceIce(Ice):
     threshold: float = option(0.9, "mean confidence of the answer that ends the run", low=0.0, high=2.0)
 
 
+def ice(text: str | Ice, *, fill: bool = False) -> Ice:
+    """ICE from its text form, e.g. ``ice-pp:steps=4``; ``fill`` switches that option on."""
+    found = ICES.parse(text)
+    return replace(found, fill=True) if fill else found
+
+
 def allocate(total: int, sections: int, allocation: str) -> list[int]:
     """Masks of each section, at least one: equal shares, or shares falling (front) or rising (back) evenly.
 
@@ -116,7 +125,7 @@ class Answer(StopRule):
         why = None
         if request.block_length is not None:
             why = "it watches the whole canvas, and block_length shows a part of it"
-        elif request.strategy.grows or request.strategy.moves_end:
+        elif request.strategy.moves_end:
             why = f"{request.strategy.name} moves the end of the window"
         if why:
             raise InputError(f"In-place prompting cannot be used: {why}.", hint="Leave one of them out.", param="ice")
@@ -131,8 +140,9 @@ class Answer(StopRule):
 
     def judge(self, view: StepView, moment: Moment) -> Verdict:
         answer = self.answer(view, moment)
-        total = view.confidence.masked_fill(~answer, 0.0).sum(dim=1)
-        sure = total >= self.threshold * answer.sum(dim=1)
+        spoken = answer & ~moment.ending
+        total = view.confidence.masked_fill(~spoken, 0.0).sum(dim=1)
+        sure = total >= self.threshold * spoken.sum(dim=1).clamp(min=1)
         thinking = (view.masked & ~answer).any(dim=1)
         end = sure | ~thinking | moment.last
         return Verdict(end, view.masked if self.fill else answer, drop=end)
