@@ -85,6 +85,14 @@ class Job:
     def over(self) -> bool:
         return all(ticket.over for ticket in self.tickets)
 
+    @property
+    def failed(self) -> bool:
+        return any(ticket.error is not None for ticket in self.tickets)
+
+    @property
+    def late(self) -> bool:
+        return monotonic() >= self.deadline
+
     async def changes(self, ping: float) -> AsyncIterator[bool]:
         """True whenever something is new, False after ``ping`` seconds of silence; ends with the last row.
 

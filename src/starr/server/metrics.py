@@ -40,7 +40,8 @@ class Metrics:
         self.positions = self.counter("starr:positions", "Positions recomputed.")
         self.revocations = self.counter("starr:revocations", "Tokens taken back.")
         self.pace = self.histogram("starr:tokens_per_forward", "Tokens per forward of a row.", RATIO)
-        self.refused = Counter("starr:refused", "Answers other than 200.", ["status"], registry=self.registry)
+        self.left = Counter("starr:left", "Requests whose client went away.", registry=self.registry)
+        self.failed = Counter("starr:failed", "Requests that failed or were late.", registry=self.registry)
 
     def gauge(self, name: str, help: str) -> Any:
         return Gauge(f"vllm:{name}", help, ["model_name"], registry=self.registry).labels(self.model)

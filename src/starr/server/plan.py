@@ -43,7 +43,7 @@ class Plan:
 def plan_of(body: Decoding, model: Model, settings: Settings) -> Plan:
     """Raise InputError, LengthError or Missing unless the body can be served."""
     check_model(body.model, model)
-    rule("n", body.n or 1 if body.n != 0 else 0, 1, MOST_CHOICES)
+    rule("n", 1 if body.n is None else body.n, 1, MOST_CHOICES)
     options = options_of(body)
     rows = [request for prompt in prompts_of(body) for request in choices(model, prompt, options, body.n or 1)]
     rule("prompt (times n)", len(rows), 1, settings.max_queue)
@@ -97,9 +97,9 @@ def choices(model: Model, prompt: Prompt, options: Options, n: int) -> list[Requ
     if options.infill:
         first = request_of(model, prompt, options, stream=True)
     else:
+        check_ids([part for part in prompt if isinstance(part, int)], model.spec.shape.vocab_size)
         tokens, text = prompt_tokens(model, prompt, options.chat)
         check_room(len(tokens), options.max_tokens, model.spec.max_length)
-        check_ids(tokens, model.spec.shape.vocab_size)
         first = replace(request_of(model, tokens, options, stream=True), prompt=text)
     rows = [replace(first, seed=first.seed + place) for place in range(n)]
     check_request(rows[-1], model)

@@ -101,31 +101,28 @@ class Service:
         try:
             await unless_gone(finished(job), request)
         finally:
-            ready.worker.cancel(job)
-        outcomes = self.book(job, shape, request)
+            outcomes = self.close(job, shape, request)
         return JSONResponse(shape.whole(job, outcomes, plan.logprobs))
 
     def streamed(self, job: Job, shape: Shape, plan: Plan, request: Request) -> Response:
         stream = Stream(job, shape, plan, self.settings.ping, self.settings.frame)
+        return Streamed(stream, lambda: self.close(job, shape, request))
 
-        def closed() -> None:
-            self.ready.worker.cancel(job)
-            if job.over and all(ticket.error is None for ticket in job.tickets):
-                self.book(job, shape, request)
-
-        return Streamed(stream, closed)
-
-    def book(self, job: Job, shape: Shape, request: Request) -> list[Outcome]:
-        """Count an answered job, keep its traces for a while, and note its size in the access log."""
+    def close(self, job: Job, shape: Shape, request: Request) -> list[Outcome]:
+        """Let go of a job, however it ended: count it, keep its trace for a while, note its size in the access log."""
+        metrics = self.ready.metrics
+        self.ready.worker.cancel(job)
+        if not job.over or job.failed:
+            (metrics.failed if job.failed or job.late else metrics.left).inc()
+            return []
         outcomes = [outcome_of(ticket, shape.model) for ticket in job.tickets]
-        self.ready.metrics.answered(job, outcomes)
+        metrics.answered(job, outcomes)
         usage = usage_of(job, outcomes)
         request.state.log.update(prompt_tokens=usage["prompt_tokens"], tokens=usage["completion_tokens"])
-        for outcome in outcomes[:1]:
-            if outcome.trace is not None:
-                self.traces[shape.id] = outcome.trace
-        while len(self.traces) > KEPT_TRACES:
-            self.traces.popitem(last=False)
+        if outcomes[0].trace is not None:
+            self.traces[shape.id] = outcomes[0].trace
+            if len(self.traces) > KEPT_TRACES:
+                self.traces.popitem(last=False)
         return outcomes
 
     def card(self, name: str | None = None) -> dict[str, Any]:
@@ -160,7 +157,7 @@ class Service:
 class Streamed(StreamingResponse):
     """A stream that lets go of its rows however it ends."""
 
-    def __init__(self, stream: Stream, closed: Callable[[], None]) -> None:
+    def __init__(self, stream: Stream, closed: Callable[[], object]) -> None:
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         super().__init__(stream.parts(), media_type="text/event-stream", headers=headers)
         self.closed = closed

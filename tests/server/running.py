@@ -1,0 +1,62 @@
+"""A real server on a free loopback port, in a thread of this process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import httpx
+import openai
+
+from starr.server.settings import Settings
+from starr.server.start import server_of
+
+
+@dataclass(frozen=True)
+class Running:
+    url: str
+    service: object
+    server: object
+    thread: threading.Thread
+
+    @property
+    def worker(self):
+        return self.service.ready.worker
+
+    def client(self, **more):
+        return openai.OpenAI(base_url=f"{self.url}/v1", api_key="unused", max_retries=0, **more)
+
+    def async_client(self, **more):
+        return openai.AsyncOpenAI(base_url=f"{self.url}/v1", api_key="unused", max_retries=0, **more)
+
+    def stop(self):
+        self.server.should_exit = True
+        self.thread.join(timeout=60)
+        assert not self.thread.is_alive()
+
+
+def wait_until(test, seconds=30.0):
+    """Wait for something that another thread brings about."""
+    end = time.monotonic() + seconds
+    while not test():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
+
+
+@contextmanager
+def running(load, *, loaded=True, **settings):
+    """A server that has loaded its model, if ``loaded``; stopped and checked at the end."""
+    server = server_of(load, Settings(port=0, **settings))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    wait_until(lambda: server.started)
+    host, port = server.servers[0].sockets[0].getsockname()
+    here = Running(f"http://{host}:{port}", server.config.app.state.service, server, thread)
+    try:
+        if loaded:
+            wait_until(lambda: httpx.get(f"{here.url}/health").status_code == 200)
+        yield here
+    finally:
+        here.stop()
