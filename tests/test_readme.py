@@ -52,12 +52,12 @@ def test_the_readme_opens_with_the_two_commands():
     assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make demo", "make test"]
 
 
-def test_the_readme_names_every_strategy_and_verb():
+def test_the_readme_names_every_strategy_cache_and_verb():
     text = (ROOT / "README.md").read_text()
-    assert not [entry.name for entry in starr.strategies() if f"`{entry.name}`" not in text]
-    verbs = re.findall(r"^  (\w+) ", subprocess.run(
-        [sys.executable, "-m", "starr.cli.main", "--help"], capture_output=True, text=True, check=True
-    ).stdout.split("Commands:")[1], re.MULTILINE)
+    assert not [entry.name for entry in (*starr.strategies(), *starr.caches()) if f"`{entry.name}`" not in text]
+    command = [sys.executable, "-m", "starr.cli.main", "--help"]
+    listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    verbs = re.findall(r"^  (\w+) ", listing.split("Commands:")[1], re.MULTILINE)
     assert len(verbs) > 10
     assert not [verb for verb in verbs if f"`{verb}`" not in text]
 

@@ -29,7 +29,8 @@ def test_demo_shows_both_live_and_prints_the_answers(starr, monkeypatch):
     result = starr("demo")
     assert problem.prompt in result.err
     assert all(f"{name}: ⚑ done" in result.err for name in ("threshold", "starr"))
-    head, *rows, blank, ratio = result.out.splitlines()
+    assert result.out.startswith("threshold: ")
+    head, *rows, blank, ratio = result.out[result.out.index("strategy  ") :].splitlines()
     assert head.split()[:5] == ["strategy", "answer", "right", "forwards", "seconds"]
     assert [row.split()[0] for row in rows] == ["threshold", "starr"]
     assert blank == ""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("confidence", "starr")
 STEPS = 4  # at least so many steps of reasoning
+PLACE = 0  # which of the bundled problems with so many
 HEAD = ("strategy", "answer", "right", "forwards", "seconds", "tokens/forward", "revocations")
 
 
@@ -49,16 +50,18 @@ def demo(options: Options) -> None:
     if options.json:
         print(dump({"prompt": problem.prompt, "runs": [run.to_dict() for run in (one, fast)]} | ratios(one, fast)))
         return
+    for run in (one, fast):
+        print(f"{run.strategy}: {run.text}\n")
     print(table(HEAD, [row(problem, run) for run in (one, fast)]))
     ratio = ratios(one, fast)
     print(f"\nstarr needs {ratio['forwards_ratio']}x fewer forwards and {ratio['seconds_ratio']}x less time.")
 
 
 def choose() -> Problem:
-    """The first bundled word problem of enough steps."""
+    """A bundled word problem of enough steps."""
     from starr.evals import word_problems
 
-    return next(problem for problem in word_problems.load() if problem.steps >= STEPS)
+    return [problem for problem in word_problems.load() if problem.steps >= STEPS][PLACE]
 
 
 def watch(model: Model, prompt: str, name: str) -> None:
