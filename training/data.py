@@ -28,9 +28,9 @@ LONG = ((192, 0.06), (320, 0.02))  # row length and share of rows: keeps canvase
 class Mix:
     """Shares of rows: drills, list-functions among the rest, problems of one or two steps among word-problems."""
 
-    drills: float = 0.12
-    functions: float = 0.22
-    short: float = 0.35
+    drills: float = 0.1
+    functions: float = 0.3
+    short: float = 0.25
 
 
 @dataclass(frozen=True)

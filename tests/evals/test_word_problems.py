@@ -115,3 +115,9 @@ def test_grade_reads_the_number_after_the_last_marker():
 def test_an_unknown_split_is_refused():
     with pytest.raises(InputError, match="split"):
         next(generate(0, 1, "dev"))
+
+
+def test_wordings_of_a_step_have_one_length_so_that_the_problem_fixes_the_answers_length():
+    for wordings in patterns.WORDINGS.values():
+        assert len(wordings) >= 3
+        assert len({len(wording.split()) for wording in wordings}) == 1

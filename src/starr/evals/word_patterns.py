@@ -43,43 +43,26 @@ QUESTIONS = {
     "share": ("how many {T} does each friend get?", "how many {T} are there for each friend?"),
 }
 
-BEGINNINGS = ("", "", "", "First, ")
-CONNECTIVES = ("", "", "", "Then ", "So ", "Now ", "Next, ")
+# All wordings of a kind have the same number of words, so that a problem fixes how long its answer is: otherwise
+# decoding by confidence settles on a short answer first and then has no room for all steps.
 WORDINGS = {
-    "bags": (
-        "{S} has {e} {T}.",
-        "{S} has {e} {T} to start with.",
-        "all {H} hold {e} {T}.",
-        "there are {e} {T} in the {H}.",
-    ),
-    "gain": (
-        "{S} has {e} {T}.",
-        "{S} has {e}.",
-        "adding {k} makes {e}.",
-        "with {k} more there are {e} {T}.",
-        "that makes {e} {T}.",
-    ),
+    "bags": ("So {S} has {e} {T}.", "Now {S} has {e} {T}.", "So there are {e} {T}.", "All {H} hold {e} {T}."),
+    "gain": ("Then {S} has {e} {T}.", "Now there are {e} {T}.", "Adding {k} makes {e} {T}.", "So that makes {e} {T}."),
     "lose": (
-        "{S} has {e} {T} left.",
-        "{S} has {e}.",
-        "taking away {k} leaves {e}.",
-        "without {k} there are {e} {T}.",
-        "that leaves {e} {T}.",
+        "Then {S} has {e} {T}.",
+        "Now there are {e} {T}.",
+        "Taking {k} leaves {e} {T}.",
+        "So that leaves {e} {T}.",
     ),
-    "times": ("{S} has {e} {T}.", "{k} times as many is {e}.", "that makes {e} {T}.", "there are {e} {T}."),
-    "split": ("{S} keeps {e} {T}.", "one part is {e}.", "each part has {e} {T}.", "that leaves {e} {T}."),
-    "more": ("{S} has {e} {T}.", "{S} gets {e}.", "{k} more than {N} is {e}.", "that makes {e} {T} for {S}."),
-    "fewer": ("{S} has {e} {T}.", "{S} gets {e}.", "{k} fewer than {N} is {e}.", "that leaves {e} {T} for {S}."),
-    "multiple": ("{S} has {e} {T}.", "{S} gets {e}.", "{k} times as many is {e}.", "that makes {e} {T} for {S}."),
-    "sell": ("{S} gets {e} dollars.", "that makes {e} dollars.", "the money is {e} dollars."),
-    "share": ("each friend gets {e} {T}.", "one part is {e}.", "that makes {e} {T} for each friend."),
-    "total": (
-        "together they have {e} {T}.",
-        "the total is {e}.",
-        "in total there are {e} {T}.",
-        "{A} and {B} have {e} {T}.",
-    ),
-    "diff": ("{M} has {e} more {T}.", "the difference is {e}.", "{M} is ahead by {e}."),
+    "times": ("Then {S} has {e} {T}.", "Now there are {e} {T}.", "So that makes {e} {T}.", "So {S} gets {e} {T}."),
+    "split": ("Then {S} keeps {e} {T}.", "One part is {e} {T}.", "Each part has {e} {T}.", "So that leaves {e} {T}."),
+    "more": ("Then {S} has {e} {T}.", "So {S} gets {e} {T}.", "Now {S} has {e} {T}."),
+    "fewer": ("Then {S} has {e} {T}.", "So {S} gets {e} {T}.", "Now {S} has {e} {T}."),
+    "multiple": ("Then {S} has {e} {T}.", "So {S} gets {e} {T}.", "Now {S} has {e} {T}."),
+    "sell": ("Then {S} gets {e} dollars.", "So that makes {e} dollars.", "The money is {e} dollars."),
+    "share": ("Each friend gets {e} {T}.", "So each gets {e} {T}.", "Then each gets {e} {T}."),
+    "total": ("Together they have {e} {T}.", "The total is {e} {T}.", "So they have {e} {T}."),
+    "diff": ("So {M} has {e} more {T}.", "Then {M} has {e} more {T}.", "Now {M} has {e} more {T}."),
 }
 
 
