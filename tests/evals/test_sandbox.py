@@ -52,6 +52,13 @@ def test_endless_loop_ends_at_the_wall_clock(verdict):
     assert time.perf_counter() - start < 5
 
 
+def test_endless_loop_ends_when_its_processor_time_is_used_up(monkeypatch):
+    monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
+    outcome = run_code("while True: pass")
+    assert outcome.reason == "out of processor time or killed"
+    assert outcome.seconds < 50
+
+
 def test_sleeping_and_ignoring_signals_ends_too(verdict):
     program = "import signal, time\nfor s in (2, 15): signal.signal(s, signal.SIG_IGN)\ntime.sleep(60)"
     assert verdict(program, 1.0) == "timed out"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import math
 import os
 import random
 import resource
@@ -100,10 +99,9 @@ def drop_rights(folder: str | None) -> None:
 
 def set_limits(request: dict[str, Any]) -> None:
     forks = request["processes"] if request["mode"] == "namespaces" else 0
-    seconds = math.ceil(request["timeout"]) + 1
     limits = {
         "RLIMIT_AS": request["memory"],
-        "RLIMIT_CPU": seconds,
+        "RLIMIT_CPU": request["cpu_seconds"],
         "RLIMIT_FSIZE": request["file_bytes"],
         "RLIMIT_CORE": 0,
         "RLIMIT_NOFILE": 64,
@@ -178,6 +176,8 @@ def guard(start: Callable[[int], None], seconds: float) -> str:
     _, status = os.waitpid(child, 0)
     if text:
         return text.decode(errors="replace")
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL):
+        return "out of processor time or killed"
     if os.WIFSIGNALED(status):
         return f"killed by signal {os.WTERMSIG(status)}"
     return f"left early with status {os.WEXITSTATUS(status)}"
