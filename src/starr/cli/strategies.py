@@ -1,4 +1,4 @@
-"""``starr strategies``: what strategies and caches there are, their papers, options and defaults."""
+"""``starr strategies``: what strategies, caches, stop rules and templates there are: papers, options, defaults."""
 
 from __future__ import annotations
 
@@ -15,6 +15,13 @@ from starr.errors import InputError, did_you_mean
 if TYPE_CHECKING:
     from starr.strategy.registry import Entry
 
+TITLES = {
+    "strategies": "Strategies (--strategy)",
+    "caches": "Caches (--cache)",
+    "stop_rules": "Stop rules (--stop)",
+    "ice": "In-place chain of thought (--ice)",
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class ListOptions(Common):
@@ -23,40 +30,43 @@ class ListOptions(Common):
 
 @dataclass(frozen=True, kw_only=True)
 class ShowOptions(Common):
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A strategy or a cache.")]
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A strategy, a cache, a stop rule or ice.")]
     json: Json = False
 
 
 def add(app: typer.Typer) -> None:
-    strategies = family(app, "strategies", "Strategies and caches: paper, options, defaults.", ListOptions, show_all)
+    about = "Strategies, caches, stop rules: paper, options, defaults."
+    strategies = family(app, "strategies", about, ListOptions, show_all)
     verb(strategies, "list", ListOptions, show_all)
     verb(strategies, "show", ShowOptions, show_one)
 
 
-def show_all(options: ListOptions) -> None:
-    """List every strategy and cache with its options."""
+def everything() -> dict[str, list[Entry[Any]]]:
+    """What there is, by kind."""
     import starr
+    from starr.prompting.ice import ices
+    from starr.stop import stops
 
-    strategies, caches = starr.strategies(), starr.caches()
+    return {"strategies": starr.strategies(), "caches": starr.caches(), "stop_rules": stops(), "ice": ices()}
+
+
+def show_all(options: ListOptions) -> None:
+    """List every strategy, cache, stop rule and in-place template with its options."""
     if options.json:
-        print(dump({"strategies": [*map(to_dict, strategies)], "caches": [*map(to_dict, caches)]}))
+        print(dump({kind: [*map(to_dict, entries)] for kind, entries in everything().items()}))
         return
-    for title, entries in (("Strategies (--strategy)", strategies), ("Caches (--cache)", caches)):
-        print(f"{title}\n")
+    for kind, entries in everything().items():
+        print(f"{TITLES[kind]}\n")
         for entry in entries:
             print(describe(entry, indent="  "), end="\n\n")
 
 
 def show_one(options: ShowOptions) -> None:
     """Show one: paper, meaning, options and defaults."""
-    import starr
-
-    entries: list[Entry[Any]] = [*starr.strategies(), *starr.caches()]
-    known = {entry.name: entry for entry in entries}
+    known = {entry.name: entry for entries in everything().values() for entry in entries}
     if options.name not in known:
-        raise InputError(
-            f"There is no strategy or cache {options.name!r}.", hint=did_you_mean(options.name, known), param="name"
-        )
+        hint = did_you_mean(options.name, known)
+        raise InputError(f"There is no strategy, cache or stop rule {options.name!r}.", hint=hint, param="name")
     entry = known[options.name]
     print(dump(to_dict(entry)) if options.json else describe(entry))
 
@@ -82,10 +92,10 @@ def describe(entry: Entry[Any], indent: str = "") -> str:
 
 
 def traits(entry: Entry[Any]) -> str:
-    """Whether a strategy revokes and which signals it needs; "" for a cache."""
+    """Whether a strategy revokes and which signals it needs; "" for anything else."""
     from starr.catalogue import revokes
 
-    if not hasattr(entry.kind, "signals"):
+    if not hasattr(entry.kind, "revokes"):
         return ""
     signals = ", ".join(sorted(entry.kind.signals)) or "none"
     return f"revokes: {revokes(entry)} · signals: {signals}"
@@ -95,7 +105,7 @@ def to_dict(entry: Entry[Any]) -> dict[str, Any]:
     """An entry as JSON."""
     fields = ("name", "type", "default", "help", "choices", "low", "high")
     body = {"name": entry.name, "paper": entry.paper, "help": entry.help, "presets": entry.presets}
-    if hasattr(entry.kind, "signals"):
+    if hasattr(entry.kind, "revokes"):
         from starr.catalogue import revokes
 
         body |= {"revokes": revokes(entry), "signals": sorted(entry.kind.signals)}

@@ -22,7 +22,7 @@ from starr.errors import InputError
 from starr.prompting.layout import Layout, lay_out
 from starr.stop import Moment, StopRule, Verdict
 from starr.strategy.base import StepView
-from starr.strategy.registry import Registry, check, option
+from starr.strategy.registry import Entry, Registry, check, option
 
 if TYPE_CHECKING:
     from starr.request import Request
@@ -94,6 +94,11 @@ def ice(text: str | Ice, *, fill: bool = False) -> Ice:
     """ICE from its text form, e.g. ``ice-pp:steps=4``; ``fill`` switches that option on."""
     found = ICES.parse(text)
     return replace(found, fill=True) if fill else found
+
+
+def ices() -> list[Entry[Ice]]:
+    """What templates there are, by name, with paper, options and defaults."""
+    return [ICES.entries[name] for name in sorted(ICES.entries)]
 
 
 def allocate(total: int, sections: int, allocation: str) -> list[int]:
