@@ -14,7 +14,7 @@ from starr.api import Options, request_of, run_all
 from starr.errors import WorkError
 from starr.server.job import Job
 from starr.server.settings import Settings
-from starr.server.worker import Full, Worker, cost, size_of
+from starr.server.worker import Closing, Full, Worker, cost, size_of
 
 SETTINGS = Settings(max_rows=4, max_positions=1024, max_queue=64)
 
@@ -201,7 +201,7 @@ def test_shutting_down_finishes_or_returns_what_is_settled(writer, loop):
     ).text
     assert 0 < len(long.tickets[0].event.text) < len(expected)
     assert expected.startswith(long.tickets[0].event.text)
-    with pytest.raises(Full, match="shutting down"):
+    with pytest.raises(Closing, match="shutting down"):
         worker.submit(on(loop, job_of([row(writer)])))
     worker.thread.join(timeout=10)
     assert not worker.thread.is_alive()

@@ -19,6 +19,7 @@ PASSED = (
 )
 MOST_CHOICES = 32
 MOST_STOPS = 16
+MOST_TRACED = 1 << 19  # cells: canvas positions times steps, over all rows of a request
 
 
 class Missing(InputError):
@@ -47,6 +48,8 @@ def plan_of(body: Decoding, model: Model, settings: Settings) -> Plan:
     options = options_of(body)
     rows = [request for prompt in prompts_of(body) for request in choices(model, prompt, options, body.n or 1)]
     rule("prompt (times n)", len(rows), 1, settings.max_queue)
+    if body.trace:
+        check_traced(rows)
     return Plan(
         requests=rows,
         stops=stops_of(body.stop),
@@ -104,6 +107,21 @@ def choices(model: Model, prompt: Prompt, options: Options, n: int) -> list[Requ
     rows = [replace(first, seed=first.seed + place) for place in range(n)]
     check_request(rows[-1], model)
     return rows
+
+
+def cells(row: Request) -> int:
+    """How large a row's trace may become."""
+    return row.length * row.forward_limit
+
+
+def check_traced(rows: list[Request]) -> None:
+    size = sum(map(cells, rows))
+    if size > MOST_TRACED:
+        raise InputError(
+            f"A trace may have {MOST_TRACED} cells (positions times steps), this one {size}.",
+            hint="Lower max_tokens, max_forwards or n.",
+            param="trace",
+        )
 
 
 def check_room(prompt: int, canvas: int, limit: int) -> None:

@@ -21,7 +21,7 @@ from starr.server.answers import Shape
 from starr.server.job import Gone, Job
 from starr.server.metrics import Metrics
 from starr.server.outcome import Outcome, outcome_of, usage_of
-from starr.server.plan import Missing, Plan, check_model, plan_of
+from starr.server.plan import MOST_TRACED, Missing, Plan, check_model, plan_of
 from starr.server.protocol import Decoding, TokenizeBody, refuse_unserved
 from starr.server.settings import Settings
 from starr.server.streams import Stream
@@ -120,10 +120,17 @@ class Service:
         usage = usage_of(job, outcomes)
         request.state.log.update(prompt_tokens=usage["prompt_tokens"], tokens=usage["completion_tokens"])
         if outcomes[0].trace is not None:
-            self.traces[shape.id] = outcomes[0].trace
-            if len(self.traces) > KEPT_TRACES:
-                self.traces.popitem(last=False)
+            self.keep(shape.id, outcomes[0].trace)
         return outcomes
+
+    def cells(self) -> int:
+        return sum(len(step.action) for trace in self.traces.values() for step in trace.steps)
+
+    def keep(self, id: str, trace: Trace) -> None:
+        """Keep a trace for the viewer; the oldest go, so that all together are no larger than one may be."""
+        self.traces[id] = trace
+        while len(self.traces) > 1 and (len(self.traces) > KEPT_TRACES or self.cells() > MOST_TRACED):
+            self.traces.popitem(last=False)
 
     def card(self, name: str | None = None) -> dict[str, Any]:
         """The model as /v1/models shows it."""

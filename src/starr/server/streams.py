@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby, takewhile
 from typing import Any
 
 from starr.errors import StarrError
@@ -141,9 +142,15 @@ class Stream:
 
 
 def frame_text(event: Event, stops: tuple[str, ...]) -> str:
-    """The whole canvas as text, up to a stop string; masked positions show as MASK."""
-    pieces = [MASK if state == "masked" else piece for piece, state in event.canvas]
-    text = "".join(pieces)
+    """The whole canvas as text, up to a held end-of-text or a stop string; masked positions show as MASK."""
+    model, ends = event.model, event.row.request.ends
+    cells = list(zip(event.tokens, event.masked, strict=True))
+    if ends:
+        cells = list(takewhile(lambda cell: cell[1] or cell[0] not in model.spec.eos_ids, cells))
+    text = ""
+    for masked, run in groupby(cells, key=lambda cell: cell[1]):
+        tokens = [token for token, _ in run]
+        text += MASK * len(tokens) if masked else model.tokenizer.decode(tokens)
     return text[: cut_at(text, stops)]
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starr.model.load import Model
 
 SMALLEST = 64  # positions of the first lane's largest row
-BUDGETS = {"cpu": 2048}  # positions in one forward that keep a step short
+BUDGETS = {"cpu": 1024}  # positions of one forward; more gain nothing on a CPU and make a step longer
 log = logging.getLogger("starr.server")
 
 
@@ -37,6 +37,12 @@ class Full(StarrError):
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message, hint="Try again later.")
         self.retry_after = retry_after
+
+
+class Closing(StarrError):
+    """The server takes nothing new."""
+
+    status = 503
 
 
 def cost(request: Request, longest: int) -> int:
@@ -133,7 +139,7 @@ class Worker:
         """Queue a job's rows, all or none."""
         with self.condition:
             if self.closing:
-                raise Full("The server is shutting down.", retry_after=10)
+                raise Closing("The server is shutting down.", hint="Ask another one.")
             waiting = self.waiting
             if waiting + len(job.tickets) > self.settings.max_queue:
                 again = max(1, round(waiting * self.seconds_per_row / self.settings.max_rows))
