@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 
 from benchmarks.report import machine, table
-from benchmarks.serving import Answer, ask, server
+from benchmarks.serving import Answer, ask, cpu_seconds, server
 from starr.evals import word_problems
 
 CLIENTS = (1, 4, 16, 64)
@@ -47,30 +47,31 @@ async def load(url: str, clients: int, prompts: list[str], **options) -> tuple[l
     return [answers[place] for place in range(len(prompts))], took
 
 
-def row(name: str, clients: int, answers: list[Answer], took: float) -> dict:
+def row(name: str, clients: int, answers: list[Answer], took: float, cpu: float) -> dict:
     seconds, tokens = [a.seconds for a in answers], sum(a.tokens for a in answers)
     figures = {f"p{round(share * 100)} s": percentile(seconds, share) for share in (0.5, 0.95, 0.99)}
     first = percentile([a.first for a in answers], 0.5)
     start = {"serving": name, "clients": clients, "requests": len(answers), "requests/s": len(answers) / took}
-    return start | figures | {"first text s": first, "tokens/s": tokens / took}
+    return start | figures | {"first text s": first, "tokens/s": tokens / took, "cpu s/request": cpu / len(answers)}
 
 
 def throughput(prompts: list[str], options: dict, rounds: int) -> tuple[list[dict], dict[str, str]]:
     """The table's rows; texts by prompt, checked to be the same everywhere."""
     texts: dict[str, str] = {}
-    kept: dict[tuple[str, int], tuple[list[Answer], float]] = {}
+    kept: dict[tuple[str, int], tuple[list[Answer], float, float]] = {}
 
-    def run(name: str, url: str, clients: int) -> None:
-        asked = prompts[: max(8, min(len(prompts), 2 * clients))]
-        answers, took = asyncio.run(load(url, clients, asked, **options))
+    def run(name: str, here: tuple, clients: int) -> None:
+        asked, used = prompts[: max(8, min(len(prompts), 2 * clients))], cpu_seconds(here[1])
+        answers, took = asyncio.run(load(here[0], clients, asked, **options))
+        used = cpu_seconds(here[1]) - used
         for prompt, answer in zip(asked, answers, strict=True):
             assert answer.status == 200, f"status {answer.status}"
             assert texts.setdefault(prompt, answer.text) == answer.text, "two answers to one prompt"
-        before, spent = kept.get((name, clients), ([], 0.0))
-        kept[name, clients] = (before + answers, spent + took)
+        before, spent, cpu = kept.get((name, clients), ([], 0.0, 0.0))
+        kept[name, clients] = (before + answers, spent + took, cpu + used)
 
-    with server() as (batched, _), server("--max-rows", "1") as (single, _):
-        for url in (batched, single):
+    with server() as batched, server("--max-rows", "1") as single:
+        for url, _ in (batched, single):
             asyncio.run(load(url, 1, prompts[:2], **options))  # the first forwards are slower
         for _ in range(rounds):
             run("one at a time", single, 16)

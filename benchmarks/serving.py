@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import httpx
 
@@ -56,6 +58,12 @@ def wait_for(url: str, process: subprocess.Popen, seconds: float = 120.0) -> Non
             pass
         time.sleep(0.1)
     raise SystemExit("the server did not start")
+
+
+def cpu_seconds(process: subprocess.Popen) -> float:
+    """Processor time the server has used: what a request costs, however busy the machine is."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def ask(client: httpx.AsyncClient, url: str, prompt: str, **options) -> Answer:

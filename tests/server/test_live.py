@@ -1,0 +1,38 @@
+"""The page at / in a real browser: a question is asked, the canvas fills, and every step can be looked at after."""
+
+import pytest
+
+from tests.browser.conftest import browser  # noqa: F401
+from tests.server.running import running
+
+pytestmark = pytest.mark.browser
+
+
+def test_the_page_shows_a_run_and_then_its_steps(browser, writer):  # noqa: F811
+    with running(lambda: writer, api_key="secret", frame=0.0) as here:
+        page = browser.new_page()
+        page.set_default_timeout(60_000)
+        troubles = []
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.goto(here.url)
+        page.fill("#max_tokens", "20")
+        page.click("#run")
+        page.wait_for_function("document.getElementById('error').textContent.includes('key')")
+        page.fill("#key", "secret")
+        page.dispatch_event("#key", "change")
+        page.wait_for_function("document.querySelectorAll('#strategies option').length > 10")
+        page.click("#run")
+        page.wait_for_selector("#viewer:not([hidden])")
+        shown = page.text_content("#canvas")
+        assert page.locator("#canvas span").count() == 20
+        assert "▒" not in shown
+        assert "tokens per forward" in page.text_content("#status")
+        assert page.text_content("#error") == ""
+        inside = page.frame_locator("#viewer")
+        inside.locator("[data-ready]").wait_for(state="attached")
+        assert "forwards" in inside.locator("#now").text_content()
+        page.fill("#strategy", "no such")
+        page.click("#run")
+        page.wait_for_function("document.getElementById('error').textContent.includes('Unknown')")
+        assert troubles == []
+        page.close()
