@@ -57,10 +57,12 @@ def test_table3_has_caches_and_in_place_prompting(tmp_path):
 
 
 def test_index_lists_every_result_in_the_folder(bench, tmp_path):
+    (tmp_path / "own.md").write_text("# A page of our own\n")
     for name in ("table1", "zones"):
         reproduce(name, bench, f"starr reproduce {name}", tmp_path)
     index = (tmp_path / "README.md").read_text()
     assert "(table1.md): `starr reproduce table1`" in index
+    assert "[A page of our own](own.md)" in index
     assert "(zones.md): `starr reproduce zones`" in index
 
 

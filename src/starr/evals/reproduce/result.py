@@ -59,11 +59,14 @@ def write_result(result: Result, context: Context, folder: Path) -> list[Path]:
 
 
 def write_index(folder: Path) -> Path:
-    """README.md of a results folder: every result in it with its command, from the JSON files."""
+    """README.md of a results folder: every result in it with its command, and pages that stand there besides."""
     lines = ["# Results", "Each as it came out of its command, with the machine and the date.", ""]
     for path in sorted(folder.glob("*.json")):
         body = json.loads(path.read_text(encoding="utf8"))
         lines.append(f"- [{body['title']}]({path.stem}.md): `{body['command']}` ({body['date']}, {body['machine']})")
+    pages = [path for path in sorted(folder.glob("*.md")) if path.name != "README.md"]
+    for path in (page for page in pages if not page.with_suffix(".json").exists()):
+        lines.append(f"- [{path.read_text(encoding='utf8').splitlines()[0].lstrip('# ')}]({path.name})")
     index = folder / "README.md"
     index.write_text("\n".join(lines) + "\n", encoding="utf8")
     return index
