@@ -28,8 +28,8 @@ def random_view(width: int, vocabulary: int, step: int, signals: frozenset[str])
     masked = torch.rand(1, width, generator=torch.Generator().manual_seed(0)) < 0.5
     proposal = torch.randint(1, vocabulary, (1, width), generator=random)
     asked = {"entropy": entropy, "margin": margin, "shadow": shadow, "noise": noise}
-    if "logits" in signals:
-        asked["logits"] = torch.randn(1, width, vocabulary, generator=random)
+    if "distribution" in signals:
+        asked["distribution"] = torch.randn(1, width, vocabulary, generator=random)
     return StepView(
         tokens=proposal.masked_fill(masked, 0),
         masked=masked,
@@ -73,10 +73,10 @@ def main() -> None:
             ms = decide_ms(strategy, options.width, options.vocabulary, options.repeats)
             lines.append({"strategy": entry.name, "signals": sorted(strategy.signals), "ms": round(ms, 4)})
     lines.sort(key=lambda line: line["ms"])
-    print(f"{'strategy':<12}{'signals':<10}{'ms':>8}   B = 1, W = {options.width}, V = {options.vocabulary}")
+    print(f"{'strategy':<12}{'signals':<14}{'ms':>8}   B = 1, W = {options.width}, V = {options.vocabulary}")
     for line in lines:
-        over = "" if line["ms"] <= LIMIT_MS else "  distribution" if "logits" in line["signals"] else "  over"
-        print(f"{line['strategy']:<12}{','.join(line['signals']) or '-':<10}{line['ms']:>8.3f}{over}")
+        over = "" if line["ms"] <= LIMIT_MS else "  distribution" if "distribution" in line["signals"] else "  over"
+        print(f"{line['strategy']:<12}{','.join(line['signals']) or '-':<14}{line['ms']:>8.3f}{over}")
     if options.out:
         report = {"width": options.width, "vocabulary": options.vocabulary, "repeats": options.repeats, "rows": lines}
         options.out.write_text(json.dumps(report, indent=1) + "\n")

@@ -57,10 +57,16 @@ def check(request, result) -> None:
 @pytest.mark.parametrize("shift", [False, True], ids=["llada", "dream"])
 def test_thousand_random_runs(shift):
     """All strategies and options, rows of different strategies in one batch: 500 runs for each family."""
-    model, rnd = tiny_model(shift=shift), random.Random(shift)
+    model, rnd, engine = tiny_model(shift=shift), random.Random(shift), Engine(tiny_model(shift=shift), max_rows=16)
     requests = [random_request(model, rnd, NAMES[i % len(NAMES)]) for i in range(500)]
-    for request, result in zip(requests, run_all(model, requests, 16), strict=True):
-        check(request, result)
+    running = {engine.add(request): request for request in requests}
+    while engine.busy:
+        for event in engine.step():
+            if event.generation is not None:
+                check(running.pop(event.id), event.generation)
+        for row, tokens in zip(engine.rows, engine.canvas.tokens.tolist(), strict=False):
+            assert tokens[: row.request.start] == row.request.tokens[: row.request.start]
+    assert not running
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -110,6 +116,20 @@ def test_dream_shift_reads_the_row_before():
     result = starr.generate(model, "abc", strategy="threshold:tau=0", max_tokens=6, eos="never", trace=True)
     assert result.trace.steps[0].proposal == expected
     assert expected != unshifted
+
+
+@pytest.mark.parametrize("name", ["confidence", "margin", "entropy", "eb", "eb:order=confidence", "credit", "tacg"])
+def test_end_of_text_comes_last_if_asked(name):
+    """Whatever a strategy goes by, no end of text is committed while another token waits."""
+    model, ends = tiny_model(), 0
+    for seed in range(12):
+        options = {"max_tokens": 16, "temperature": 1.5, "seed": seed, "eos": "last", "trace": True}
+        for step in starr.generate(model, f"prompt {seed}", strategy=name, **options).trace.steps:
+            open_ = [(p, a) for m, p, a in zip(step.masked, step.proposal, step.action, strict=True) if m]
+            ends += sum(token == EOS for token, _ in open_)
+            if (EOS, Action.COMMIT) in open_:
+                assert all(action == Action.COMMIT for token, action in open_ if token != EOS)
+    assert ends, "the test needs proposals of the end of text"
 
 
 def test_trace_arrays_replay_to_the_result():
@@ -171,8 +191,9 @@ def test_cancel_leaves_others_untouched():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"max_tokens": 0}, "max_tokens must be within [1"),
-        ({"block_length": 0}, "block_length must be within [1"),
+        ({"max_tokens": 0}, "max_tokens must be a whole number within [1, ∞), got 0"),
+        ({"max_tokens": 2.5}, "got 2.5"),
+        ({"block_length": 0}, "block_length must be a whole number within [1"),
         ({"temperature": -1}, "temperature must be within"),
         ({"temperature": float("nan")}, "temperature must be within"),
         ({"top_p": 0}, "top_p must be within (0"),
@@ -180,8 +201,8 @@ def test_cancel_leaves_others_untouched():
         ({"strategy": "starr:tempral_window=3"}, "Did you mean 'temporal_window'?"),
         ({"cache": "non"}, "Did you mean 'none'?"),
         ({"enforce": "strict"}, "enforce must be one of safe, literal"),
-        ({"max_forwards": 0}, "max_forwards must be within"),
-        ({"seed": -1}, "seed must be within"),
+        ({"max_forwards": 0}, "max_forwards must be a whole number within"),
+        ({"seed": -1}, "seed must be a whole number within [0, 9223372036854775807]"),
         ({"max_token": 5}, "Did you mean 'max_tokens'?"),
     ],
 )

@@ -30,7 +30,8 @@ def identity(hidden: torch.Tensor) -> torch.Tensor:
 @settings(deadline=None, max_examples=60)
 def test_equals_a_full_softmax(seed, rows, scale):
     logits = torch.randn(rows, 17, generator=torch.Generator().manual_seed(seed)) * scale
-    found = propose.propose(identity, logits, ask(rows, 17, signals=frozenset({"entropy", "margin", "logits"})), 17)
+    wanted = frozenset({"entropy", "margin", "distribution"})
+    found = propose.propose(identity, logits, ask(rows, 17, signals=wanted), 17)
     exact = logits.double().index_fill(1, torch.tensor([MASK]), -torch.inf).softmax(1)
     top = exact.topk(2).values
     assert MASK not in found.token.tolist()

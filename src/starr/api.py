@@ -15,7 +15,7 @@ from starr.prompting.ice import ice as make_ice
 from starr.prompting.infill import infill_layout
 from starr.prompting.layout import lay_out
 from starr.query import CACHES, Cache
-from starr.request import Request, Sampling, rule
+from starr.request import MANY, Request, Sampling, rule
 from starr.stop import StopRule, stop_rules
 from starr.strategy import strategy as make_strategy
 from starr.strategy.base import Strategy
@@ -76,7 +76,7 @@ def prompt_tokens(model: Model, prompt: Prompt, chat: bool | None) -> tuple[list
 
 def request_of(model: Model, prompt: Prompt, options: Options, *, stream: bool = False) -> Request:
     """A row with ``max_tokens`` masks behind the prompt, a template in their place, or a text with holes."""
-    rule("max_tokens", options.max_tokens, 1, 10**9)
+    rule("max_tokens", options.max_tokens, 1, MANY)
     if options.infill:
         return infill_request(model, prompt, options, stream)
     tokens, text = prompt_tokens(model, prompt, options.chat)
@@ -131,7 +131,7 @@ def generate(model: Model, prompt: Any, *, batch_size: int = 8, **options: Any) 
     parsed = options_from(options)
     many = not isinstance(prompt, str) and bool(prompt) and not isinstance(prompt[0], int | Mapping)
     prompts = list(prompt) if many else [prompt]
-    rule("batch_size", batch_size, 1, 10**6)
+    rule("batch_size", batch_size, 1, MANY)
     requests = [request_of(model, p, parsed) for p in prompts]
     results = run_all(model, requests, batch_size)
     return results if many else results[0]

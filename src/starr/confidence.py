@@ -1,4 +1,4 @@
-"""Pure scores over confidences: how far one stands from its own past and from its neighbours.
+"""Pure scores over confidences: how far one stands from its own past and from its neighbours, and their grid.
 
 Only separate multiplications and additions of whole tensors are used, each rounded once, so that a row gives the same
 bits alone and in any batch.
@@ -8,6 +8,13 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+
+GRID = 2.0**16
+
+
+def on_grid(value: Tensor) -> Tensor:
+    """Rounded to 2^-16: float noise of different batch shapes cannot break ties."""
+    return (value * GRID).round() / GRID
 
 
 def temporal_variance(confidence: Tensor, history: Tensor) -> Tensor:

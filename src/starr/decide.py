@@ -82,7 +82,7 @@ def renew(old: Tensor, fresh: Tensor, where: Tensor) -> Tensor:
 
 def part_of(view: StepView, group: Group) -> StepView:
     """The group's rows, with only the optional signals that it asked for."""
-    optional = {"entropy", "margin", "logits", "shadow", "noise"}
+    optional = {"entropy", "margin", "distribution", "shadow", "noise"}
     values = {f.name: getattr(view, f.name) for f in fields(view)}
     dropped: dict[str, Any] = dict.fromkeys(optional - group.strategy.signals)
     kept = {k: v.index_select(0, group.rows) for k, v in values.items() if v is not None and k not in dropped}

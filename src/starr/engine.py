@@ -22,7 +22,7 @@ from starr.events import Event, Row, StepTensors, events_of
 from starr.forward import Call, compute, grown, measure
 from starr.grow import insert
 from starr.model.transformer import KVBuffer
-from starr.observe import Places, observe, places, remember, window_index, window_logits
+from starr.observe import Places, observe, places, postpone, remember, window_index, window_logits
 from starr.plan import advance, move_end, observable, plan_query, settled_until, stop_after
 from starr.propose import Ask, Proposals, propose
 from starr.request import Request, check_request
@@ -92,7 +92,8 @@ class Engine:
         states = compute(net, spec, self._call(window, observed))
         ask = ask_of(self.batch, canvas, observed, spec, states.unguided)
         found = propose(net.head, states.observed, ask, spec.shape.vocab_size)
-        canvas = remember(canvas, observed, found, self._eos_last(found, observed))
+        found = self._eos_last(found, observed)
+        canvas = remember(canvas, observed, found)
         if self.buffer is not None:
             canvas = replace(canvas, queried=canvas.queried | self.next.query)
         canvas = self._remember_shadow(canvas, window, states.shadow)
@@ -124,11 +125,12 @@ class Engine:
         plan = self.next
         return Call(self.canvas, self.batch, window, observed, plan.query, plan.most_queried, ragged, self.buffer)
 
-    def _eos_last(self, found: Proposals, observed: Places) -> Tensor | None:
+    def _eos_last(self, found: Proposals, observed: Places) -> Proposals:
+        """Proposed ends of text wait, in the rows that want it so."""
         if self.batch.eos_last is None:
-            return None
+            return found
         rows = self.batch.eos_last[:, None].expand(observed.index.shape).reshape(-1)
-        return torch.isin(found.token, self.eos_ids) & rows
+        return postpone(found, torch.isin(found.token, self.eos_ids) & rows, self.model.spec.shape.vocab_size)
 
     def _remember_shadow(self, canvas: Canvas, window: Tensor, states: Tensor | None) -> Canvas:
         """The leave-one-out probability of every held token, for the rows whose strategy wants it."""

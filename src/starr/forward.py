@@ -13,10 +13,10 @@ from torch import Tensor
 
 from starr.batch import Batch
 from starr.canvas import Canvas
+from starr.confidence import on_grid
 from starr.model.spec import ModelSpec
 from starr.model.transformer import KVBuffer, Transformer
 from starr.observe import Places, places
-from starr.strategy.base import on_grid
 
 
 @dataclass(frozen=True, slots=True)

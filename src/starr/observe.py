@@ -6,6 +6,7 @@ O observed positions (padded), V vocabulary.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -48,12 +49,24 @@ def window_index(canvas: Canvas, width: int) -> Tensor:
     return torch.where(offset < own[:, None], canvas.window_start[:, None] + offset, canvas.columns - 1)
 
 
-def remember(canvas: Canvas, where: Places, found: Proposals, last_eos: Tensor | None) -> Canvas:
-    """Write proposals (N = B * O rows) into the memory; those in ``last_eos`` (N,) bool get confidence 0."""
+def postpone(found: Proposals, late: Tensor, vocab_size: int) -> Proposals:
+    """Proposals in ``late`` (N,) bool made as unsure as can be, whatever a strategy goes by, so that they come last.
+
+    Confidence and margin become 0, entropy ln V; the distribution stays as it is.
+    """
+    return replace(
+        found,
+        confidence=found.confidence.masked_fill(late, 0.0),
+        margin=None if found.margin is None else found.margin.masked_fill(late, 0.0),
+        entropy=None if found.entropy is None else found.entropy.masked_fill(late, math.log(vocab_size)),
+    )
+
+
+def remember(canvas: Canvas, where: Places, found: Proposals) -> Canvas:
+    """Write proposals (N = B * O rows) into the memory."""
     shape = where.index.shape
     masked = canvas.masked.gather(1, where.index)
-    proposed = found.confidence if last_eos is None else found.confidence.masked_fill(last_eos, 0.0)
-    confidence = torch.where(masked, proposed.view(shape), found.own.view(shape))
+    confidence = torch.where(masked, found.confidence.view(shape), found.own.view(shape))
     updates = {
         "proposal": canvas.proposal.scatter(1, where.index, found.token.view(shape)),
         "confidence": canvas.confidence.scatter(1, where.index, confidence),
@@ -67,7 +80,7 @@ def remember(canvas: Canvas, where: Places, found: Proposals, last_eos: Tensor |
     return replace(canvas, **updates)
 
 
-def observe(canvas: Canvas, index: Tensor, signals: frozenset[str], logits: Tensor | None) -> StepView:
+def observe(canvas: Canvas, index: Tensor, signals: frozenset[str], distribution: Tensor | None) -> StepView:
     """The window (B, W) of every row at columns ``index``; optional signals only where some strategy asked."""
     width = canvas.window_end - canvas.window_start
 
@@ -95,7 +108,7 @@ def observe(canvas: Canvas, index: Tensor, signals: frozenset[str], logits: Tens
         entropy=asked("entropy"),
         margin=asked("margin"),
         shadow=asked("shadow"),
-        logits=logits,
+        distribution=distribution,
         noise=draw,
     )
 

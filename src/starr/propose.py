@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from starr import noise
+from starr.confidence import on_grid
 
 CHUNK_BYTES = 64 << 20
-GRID = 2.0**16
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def logits_of(head: Callable[[Tensor], Tensor], hidden: Tensor, ask: Ask) -> Ten
 
 def propose_chunk(logits: Tensor, ask: Ask) -> Proposals:
     """Answers from float32 logits (N, V), which are overwritten."""
-    kept = logits.clone() if "logits" in ask.signals else None
+    kept = logits.clone() if "distribution" in ask.signals else None
     second = logits.topk(2, dim=1).values[:, 1] if "margin" in ask.signals else None
     top, token = logits.max(dim=1)
     if ask.temperature is not None:
@@ -102,14 +102,10 @@ def propose_chunk(logits: Tensor, ask: Ask) -> Proposals:
         confidence=on_grid(chosen.exp() / total),
         best=on_grid(total.reciprocal()),
         own=on_grid(own.exp() / total),
-        entropy=None if dot is None else total.log() - dot / total,
+        entropy=None if dot is None else on_grid(total.log() - dot / total),
         margin=None if second is None else on_grid((1.0 - (second - top).exp()) / total),
         logits=kept,
     )
-
-
-def on_grid(probability: Tensor) -> Tensor:
-    return (probability * GRID).round() / GRID
 
 
 def weighted_sum(shifted: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 EOS_MODES = ("normal", "never", "last")
 ENFORCE_MODES = ("safe", "literal")
+MANY = 10**9  # stands for no upper bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Sampling:
     def __post_init__(self) -> None:
         rule("temperature", self.temperature, 0.0, 100.0)
         rule("top_p", self.top_p, 0.0, 1.0, open_low=True)
-        rule("top_k", self.top_k, 0, 10**9)
+        rule("top_k", self.top_k, 0, MANY)
         rule("guidance", self.guidance, 0.0, 100.0)
         one_of("eos", self.eos, EOS_MODES)
 
@@ -86,9 +87,9 @@ def check_request(request: Request, model: Model) -> None:
     if request.strategy.grows and not all(request.masked[request.start :]):
         raise InputError(f"{request.strategy.name} cannot be used: it moves frozen text.", param="strategy")
     if request.block_length is not None:
-        rule("block_length", request.block_length, 1, 10**9)
+        rule("block_length", request.block_length, 1, MANY)
     if request.max_forwards is not None:
-        rule("max_forwards", request.max_forwards, 1, 10**9)
+        rule("max_forwards", request.max_forwards, 1, MANY)
     rule("seed", request.seed, 0, 2**63 - 1)
     one_of("enforce", request.enforce, ENFORCE_MODES)
     check_cache(request)
@@ -105,7 +106,7 @@ def check_cache(request: Request) -> None:
         why = f"{name} moves positions"
     elif "shadow" in request.strategy.signals:
         why = f"{name} needs its shadow block in a whole forward"
-    elif "logits" in request.strategy.signals and request.cache.skips:
+    elif "distribution" in request.strategy.signals and request.cache.skips:
         why = f"{name} compares distributions, and this cache leaves some masks without one"
     elif request.sampling.guidance > 0:
         why = "guidance runs a second canvas"
@@ -114,11 +115,16 @@ def check_cache(request: Request) -> None:
 
 
 def rule(name: str, value: float, low: float, high: float, *, open_low: bool = False) -> None:
-    """Raise unless low <= value <= high (low < value if ``open_low``); NaN and booleans fail."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not low <= value <= high or (open_low and value == low):
-        bracket = "(" if open_low else "["
-        raise InputError(f"{name} must be within {bracket}{low:g}, {high:g}], got {value!r}.", param=name)
+    """Raise unless low <= value <= high (low < value if ``open_low``); NaN and booleans fail.
+
+    Where ``low`` is an int, the value must be one too.
+    """
+    number = isinstance(value, int if isinstance(low, int) else int | float) and not isinstance(value, bool)
+    if number and low <= value <= high and not (open_low and value == low):
+        return
+    kind = "a whole number within" if isinstance(low, int) else "within"
+    bounds = f"{'(' if open_low else '['}{low}, {'∞)' if high == MANY else f'{high}]'}"
+    raise InputError(f"{name} must be {kind} {bounds}, got {value!r}.", param=name)
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> None:

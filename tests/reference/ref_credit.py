@@ -19,11 +19,12 @@ class RefCredit:
         self.credit = {place: value * self.decay for place, value in self.credit.items()}
         masks = masks_of(row.masked)
         for i in masks:
-            place = (i, argmax(row.logits[i]))
+            place = (i, argmax(row.distribution[i]))
             self.credit[place] = self.credit.get(place, 0.0) + row.best[i] ** self.gamma
         token, confidence = [0] * row.width, [0.0] * row.width
         for i in masks:
-            fused = [x + self.alpha * math.log(1 + self.credit.get((i, v), 0.0)) for v, x in enumerate(row.logits[i])]
+            logits = enumerate(row.distribution[i])
+            fused = [x + self.alpha * math.log(1 + self.credit.get((i, v), 0.0)) for v, x in logits]
             token[i], confidence[i] = argmax(fused), rounded(max(softmax(fused)))
         chosen = {i for i in masks if confidence[i] >= self.tau} | set(best_first(masks, confidence)[:1])
         return Word(committing(row.width, chosen), tokens=token)

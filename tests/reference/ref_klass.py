@@ -18,7 +18,7 @@ class RefKlass:
         self.used_ready_at = []
 
     def step(self, row):
-        now = [softmax(logits) for logits in row.logits]
+        now = [softmax(logits) for logits in row.distribution]
         before = self.before or [[0.0] * len(q) for q in now]
         self.moves.append([self.divergence(q, p) for q, p in zip(now, before, strict=True)])
         self.before = now

@@ -17,10 +17,10 @@ class RefTacg:
         self.average, self.proposals = None, []
 
     def step(self, row):
-        self.average = self.average or [list(logits) for logits in row.logits]
+        self.average = self.average or [list(logits) for logits in row.distribution]
         score = [row.confidence[i] + rounded(self.rerank * self.bonus(row, i)) for i in range(row.width)]
         self.average = [[self.blend(e, x) for e, x in zip(es, xs, strict=True)]
-                        for es, xs in zip(self.average, row.logits, strict=True)]  # fmt: skip
+                        for es, xs in zip(self.average, row.distribution, strict=True)]  # fmt: skip
         self.proposals.append(row.proposal)
         masks = masks_of(row.masked)
         wanted = self.candidates(row, masks, score)
@@ -29,7 +29,7 @@ class RefTacg:
 
     def bonus(self, row, i):
         guided = [-math.inf if x == -math.inf else e + (1 + self.weight) * (x - e)
-                  for e, x in zip(self.average[i], row.logits[i], strict=True)]  # fmt: skip
+                  for e, x in zip(self.average[i], row.distribution[i], strict=True)]  # fmt: skip
         token = row.proposal[i]
         return max(0.0, softmax(guided)[token] - softmax(self.average[i])[token])
 

@@ -23,7 +23,7 @@ GRID = 2.0**-16
 
 @dataclass
 class Row:
-    """One row's view as plain lists of its own width; logits as a list of lists."""
+    """One row's view as plain lists of its own width; the distribution's logits as a list of lists."""
 
     tokens: list[int]
     masked: list[bool]
@@ -37,7 +37,7 @@ class Row:
     block: int
     entropy: list[float]
     margin: list[float]
-    logits: list[list[float]]
+    distribution: list[list[float]]
     shadow: list[float]
     noise: list[float]
 
@@ -125,8 +125,8 @@ class World:
             tokens=self.tokens, masked=self.masked, frozen=self.frozen, proposal=proposal,
             confidence=torch.where(self.masked, best, self.on_grid(own)), best=best, step=self.step,
             width=self.widths, windows=self.windows, block=self.widths,
-            entropy=self.on_grid(entropy), margin=self.on_grid(top[..., 0] - top[..., 1]), logits=self.logits,
-            shadow=self.on_grid(self.uniform(*self.size)), noise=self.uniform(*self.size),
+            entropy=self.on_grid(entropy), margin=self.on_grid(top[..., 0] - top[..., 1]),
+            distribution=self.logits, shadow=self.on_grid(self.uniform(*self.size)), noise=self.uniform(*self.size),
         )  # fmt: skip
 
     def apply(self, decision: Decision, view: StepView) -> Tensor:

@@ -53,7 +53,7 @@ def two_equal_positions():
     world.masked = ~world.frozen
     logits = torch.zeros(1, 3, 7)
     logits[0, :, 3] = 2.0
-    return replace(world.view(), logits=logits, best=likeliest(logits)[1], confidence=likeliest(logits)[1])
+    return replace(world.view(), distribution=logits, best=likeliest(logits)[1], confidence=likeliest(logits)[1])
 
 
 def test_a_steady_token_passes_the_threshold_in_time():

@@ -76,7 +76,7 @@ def test_a_token_that_guidance_speaks_against_loses_nothing():
         world.view(),
         proposal=torch.full((1, 3), 3),
         confidence=torch.tensor([[0.875, 0.8125, 0.0]]),
-        logits=now,
+        distribution=now,
     )
     strategy = Tacg(rerank=2.0, extra=1)
     decision, _ = strategy.decide(view, {**strategy.begin(view), "average": past})

@@ -51,11 +51,11 @@ class StepView:
     width: Tensor  # (B,) int64: positions of the row's window
     windows: Tensor  # (B,) int64: windows (blocks) the row's canvas is split into
     block: Tensor  # (B,) int64: the row's block length (its whole canvas without blocks)
-    entropy: Tensor | None = None  # (B, W) float32, nats; signal "entropy"
-    margin: Tensor | None = None  # (B, W) float32: best minus second probability; signal "margin"
-    logits: Tensor | None = None  # (B, W, V) float32, the mask id at -inf, zeros where not observed; signal "logits"
-    shadow: Tensor | None = None  # (B, W) float32: leave-one-out probability of the held token; signal "shadow"
-    noise: Tensor | None = None  # (B, W) float32: uniform in (0, 1), from seed, step and position; signal "noise"
+    entropy: Tensor | None = None  # (B, W) float32, nats; as all below, only where its name is among the signals
+    margin: Tensor | None = None  # (B, W) float32: best minus second probability
+    distribution: Tensor | None = None  # (B, W, V) float32 logits, the mask id at -inf, zeros where not observed
+    shadow: Tensor | None = None  # (B, W) float32: leave-one-out probability of the held token
+    noise: Tensor | None = None  # (B, W) float32: uniform in (0, 1), from seed, step and position
 
     @property
     def inside(self) -> Tensor:
@@ -126,11 +126,6 @@ def actions(commit: Tensor, revoke: Tensor | None = None, revise: Tensor | None 
     if revise is not None:
         action = torch.where(revise, int(Action.REVISE), action)
     return action.to(torch.int8)
-
-
-def on_grid(value: Tensor) -> Tensor:
-    """Rounded to 2^-16, as confidence is: float noise of different batch shapes cannot break ties."""
-    return (value * 65536.0).round() / 65536.0
 
 
 def best_of(score: Tensor, among: Tensor) -> Tensor:

@@ -15,7 +15,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits, on_grid
+from starr.confidence import on_grid
+from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits
 from starr.strategy.members import register
 from starr.strategy.registry import option
 
@@ -27,22 +28,22 @@ class Credit(Strategy):
 
     name: ClassVar[str] = "credit"
     paper: ClassVar[str] = "CreditDecoding, arXiv:2510.06133"
-    signals: ClassVar[frozenset[str]] = frozenset({"logits"})
+    signals: ClassVar[frozenset[str]] = frozenset({"distribution"})
     tau: float = option(0.9, "commit where the fused confidence is at least this", low=0.0, high=2.0)
     alpha: float = option(0.7, "weight of the credit in the logits", low=0.0)
     decay: float = option(0.8, "beta: what a step leaves of the credit", low=0.0, high=1.0)
     gamma: float = option(0.2, "exponent of the probability that is credited", low=0.0)
 
     def begin(self, view: StepView) -> Carry:
-        assert view.logits is not None
-        return {"credit": torch.zeros_like(view.logits)}
+        assert view.distribution is not None
+        return {"credit": torch.zeros_like(view.distribution)}
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
-        assert view.logits is not None
-        token = view.logits.argmax(dim=2, keepdim=True)
+        assert view.distribution is not None
+        token = view.distribution.argmax(dim=2, keepdim=True)
         gain = view.best.pow(self.gamma).masked_fill(~view.masked, 0.0)[..., None]
-        credit = (carry["credit"] * self.decay).scatter_add_(2, token, gain.to(view.logits.dtype))
-        fused, confidence = likeliest(credit.log1p().mul_(self.alpha).add_(view.logits))
+        credit = (carry["credit"] * self.decay).scatter_add_(2, token, gain.to(view.distribution.dtype))
+        fused, confidence = likeliest(credit.log1p().mul_(self.alpha).add_(view.distribution))
         confidence = confidence.masked_fill(view.confidence == 0.0, 0.0)  # put last on purpose, as end-of-text may be
         chosen = view.masked & (confidence >= self.tau)
         chosen |= best_of(confidence, view.masked)

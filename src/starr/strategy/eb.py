@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import torch
 
-from starr.strategy.base import Carry, Decision, StepView, Strategy, commits, on_grid
+from starr.strategy.base import Carry, Decision, StepView, Strategy, commits
 from starr.strategy.members import register
 from starr.strategy.registry import option
 
@@ -32,10 +32,9 @@ class EntropyBound(Strategy):
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         assert view.entropy is not None
-        entropy = on_grid(view.entropy)
-        proxy = entropy if self.order == "entropy" else -view.confidence
+        proxy = view.entropy if self.order == "entropy" else -view.confidence
         order = proxy.masked_fill(~view.masked, torch.inf).argsort(dim=1, stable=True)
-        cost = entropy.masked_fill(~view.masked, 0.0).gather(1, order)
+        cost = view.entropy.masked_fill(~view.masked, 0.0).gather(1, order)
         excess = cost.cumsum(dim=1) - cost.cummax(dim=1).values
         within = excess <= self.gamma * (math.log(2.0) if self.unit == "bits" else 1.0)
         return Decision(commits(torch.empty_like(within).scatter_(1, order, within) & view.masked)), carry

@@ -15,7 +15,8 @@ from typing import ClassVar
 
 import torch
 
-from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits, on_grid, top_of
+from starr.confidence import on_grid
+from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits, top_of
 from starr.strategy.members import register
 from starr.strategy.registry import option
 
@@ -29,7 +30,7 @@ class Klass(Strategy):
 
     name: ClassVar[str] = "klass"
     paper: ClassVar[str] = "KLASS, arXiv:2511.05664"
-    signals: ClassVar[frozenset[str]] = frozenset({"logits"})
+    signals: ClassVar[frozenset[str]] = frozenset({"distribution"})
     presets: ClassVar[dict[str, dict[str, float]]] = {
         "gsm8k": {"tau": 0.6, "kappa": 0.015},
         "math": {"tau": 0.6, "kappa": 0.01},
@@ -47,12 +48,12 @@ class Klass(Strategy):
 
     def begin(self, view: StepView) -> Carry:
         """ln(q + 1e-12) of the last distribution q (B, W, V), and how many KLs in a row were below kappa (B, W)."""
-        assert view.logits is not None
-        return {"last": torch.full_like(view.logits, math.log(EPSILON)), "calm": torch.zeros_like(view.tokens)}
+        assert view.distribution is not None
+        return {"last": torch.full_like(view.distribution, math.log(EPSILON)), "calm": torch.zeros_like(view.tokens)}
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
-        assert view.logits is not None
-        now = view.logits.softmax(dim=2)
+        assert view.distribution is not None
+        now = view.distribution.softmax(dim=2)
         log = (now + EPSILON).log_()
         moved = (log - carry["last"]).mul_(now).sum(dim=2)
         calm = (carry["calm"] + 1) * (moved < self.kappa)

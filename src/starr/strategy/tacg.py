@@ -17,7 +17,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits, on_grid, top_of
+from starr.confidence import on_grid
+from starr.strategy.base import Carry, Decision, StepView, Strategy, best_of, commits, top_of
 from starr.strategy.members import register
 from starr.strategy.registry import option
 
@@ -32,7 +33,7 @@ class Tacg(Strategy):
 
     name: ClassVar[str] = "tacg"
     paper: ClassVar[str] = "TACG, arXiv:2607.03236"
-    signals: ClassVar[frozenset[str]] = frozenset({"logits"})
+    signals: ClassVar[frozenset[str]] = frozenset({"distribution"})
     presets: ClassVar[dict[str, dict[str, float]]] = {"humaneval": {"rerank": 2.0, "floor": 0.74, "escape": 0.96}}
     tau: float = option(0.9, "candidates have a confidence above this", low=0.0, high=2.0)
     floor: float = option(0.8, "near misses have a confidence above this", low=0.0, high=2.0)
@@ -47,13 +48,13 @@ class Tacg(Strategy):
 
     def begin(self, view: StepView) -> Carry:
         """The average logits (B, W, V), the last proposal (B, W; -1: none), and for how many steps it was the same."""
-        assert view.logits is not None
+        assert view.distribution is not None
         zero = torch.zeros_like(view.tokens)
-        return {"average": view.logits.clamp(min=LOWEST), "token": zero - 1, "equal": zero}
+        return {"average": view.distribution.clamp(min=LOWEST), "token": zero - 1, "equal": zero}
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
-        assert view.logits is not None
-        logits, average = view.logits.clamp(min=LOWEST), carry["average"]
+        assert view.distribution is not None
+        logits, average = view.distribution.clamp(min=LOWEST), carry["average"]
         guided = torch.lerp(average, logits, 1.0 + self.weight)
         bonus = (probability(guided, view.proposal) - probability(average, view.proposal)).clamp(min=0.0)
         score = view.confidence + on_grid(self.rerank * bonus)
