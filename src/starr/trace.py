@@ -116,7 +116,7 @@ def read(path: str | Path) -> dict[str, Any]:
         body = json.loads(Path(path).read_text(encoding="utf8"))
     except OSError as error:
         raise LoadError(f"Cannot read {path}: {error.strerror}.") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise LoadError(f"{path} is not a trace: it is cut off or not JSON.") from None
     if not isinstance(body, dict) or "version" not in body or not isinstance(body.get("steps"), list):
         raise LoadError(f"{path} is not a trace: it needs 'version' and 'steps'.")

@@ -20,6 +20,7 @@ STARR = [sys.executable, "-m", "starr.cli.main"]
         (["strategies", "shwo"], ["'shwo'", "Did you mean 'show'?"]),
         (["run", "x", "--stratgy", "starr"], ["'--stratgy'", "Did you mean '--strategy'?"]),
         (["run", "x", "--max-tokens", "many"], ["--max-tokens", "integer", "'many'"]),
+        (["run", "x", "--max-tokens", "3", "--max-tokens", "few"], ["--max-tokens", "'few'"]),
         (["run", "x", "--max-tokens=1.5"], ["--max-tokens", "integer", "'1.5'"]),
         (["serve", "--port", "99999"], ["--port", "65535", "'99999'"]),
         (["run", "a", "b"], ["b", "starr run --help"]),
@@ -39,7 +40,7 @@ def test_wrong_usage_is_one_line_and_code_2(starr, arguments, words):
     [
         (InputError("x must be 1, got 2.", hint="Use 1."), 2, "x must be 1, got 2. Use 1."),
         (WorkError("The child died."), 1, "The child died."),
-        (OSError(28, "No space left on device", "out.json"), 1, "The disk is full writing out.json"),
+        (OSError(28, "No space left on device", "out.json"), 2, "The disk is full writing out.json"),
         (PermissionError(13, "Permission denied", "out.json"), 1, "out.json: Permission denied"),
         (MemoryError(), 1, "Out of memory"),
         (ValueError("two\nlines"), 1, "Internal error: ValueError: two lines"),
@@ -80,7 +81,7 @@ def test_a_pipe_that_closes_early_leaves_no_noise():
 def test_a_full_disk_behind_standard_output_is_one_line():
     with open("/dev/full", "w") as full:
         child = subprocess.run([*STARR, "--help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert child.returncode == 1
+    assert child.returncode == 2
     assert child.stderr == "starr: The disk is full. Free space and run again.\n"
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from starr.cli.race import split_forms
+from starr.cli.race import is_right, split_forms
 
 
 @pytest.mark.parametrize(
@@ -47,6 +47,24 @@ def test_a_misspelt_strategy_is_named_before_the_model_is_loaded(starr):
 
 def test_nothing_to_race(run):
     assert "--strategies" in run("race", "hello", "--strategies", " , ").line
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "right"),
+    [("3+4=7. #### 7", "7", True), ("#### 7", "7.0", True), ("#### 17", "7", False), ("It is Paris.", "paris", True)],
+)
+def test_numbers_are_compared_and_words_are_found(text, answer, right):
+    assert is_right(text, answer) is right
+
+
+def test_the_answer_marks_right_and_wrong(run, tmp_path, monkeypatch):
+    page, lanes = tmp_path / "race.html", []
+    monkeypatch.setattr("starr.viewer.html.page", lambda traces, title: lanes.extend(traces) or title)
+    arguments = ("race", "hello", "--strategies", "confidence", "--answer", "no such words")
+    assert "✗" in run(*arguments, "-o", page).out
+    assert [(lane["answer"], lane["correct"]) for lane in lanes] == [("no such words", False)]
+    assert json.loads(run(*arguments, "--json").out)[0]["correct"] is False
+    assert "correct" not in json.loads(run(*arguments[:4], "--json").out)[0]
 
 
 def test_live_and_the_page(run, tmp_path):

@@ -93,7 +93,7 @@ def test_out_file_holds_what_would_be_printed(run, tmp_path):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
 def test_full_disk_loses_no_text(run):
     result = run("run", "hello", "-o", "/dev/full", "--quiet")
-    assert (result.code, result.line) == (1, "starr: The disk is full. Free space and run again.")
+    assert (result.code, result.line) == (2, "starr: The disk is full. Free space and run again.")
     assert result.out == run("run", "hello").out
 
 

@@ -67,7 +67,13 @@ def test_trace_summary(starr, trace):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"), [("{", "cut off or not JSON"), ("[1]", "not a trace"), ('{"version": 9, "steps": []}', "9")]
+    ("content", "words"),
+    [
+        ("{", "cut off or not JSON"),
+        ("[" * 10**5, "cut off or not JSON"),
+        ("[1]", "not a trace"),
+        ('{"version": 9, "steps": []}', "9"),
+    ],
 )
 def test_what_is_no_trace_is_refused(starr, tmp_path, content, words):
     file = tmp_path / "trace.json"

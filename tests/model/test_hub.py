@@ -5,7 +5,7 @@ import huggingface_hub
 import pytest
 from huggingface_hub import errors
 
-from starr.errors import LoadError, WorkError
+from starr.errors import LoadError
 from starr.model import hub
 from starr.model.hub import locate
 
@@ -127,5 +127,5 @@ def test_unknown_and_gated_repositories(patch):
 
 def test_full_disk(patch):
     patch(failing(OSError(errno.ENOSPC, "No space left on device")))
-    with pytest.raises(WorkError, match=r"The disk is full. Free space, or set HF_HOME"):
+    with pytest.raises(LoadError, match=r"The disk is full. Free space, or set HF_HOME"):
         locate("a/b")

@@ -1,6 +1,6 @@
 """The entry point and the one error boundary: a line on standard error and an exit code, never a traceback unasked.
 
-Exit codes: 0 done, 1 the work failed, 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 the work failed, 2 wrong usage or a full disk (what the user can mend), 130 interrupted.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def explain(error: BaseException, arguments: list[str]) -> tuple[str, int]:
             return "", 1
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             where = f" writing {error.filename}" if error.filename else ""
-            return f"The disk is full{where}. Free space and run again.", 1
+            return f"The disk is full{where}. Free space and run again.", 2
         case OSError(filename=str() as name):
             return f"{name}: {error.strerror}.", 1
         case MemoryError():
@@ -87,14 +87,15 @@ def usage(error: Any, arguments: list[str]) -> str:
 
 
 def refused(error: Any, arguments: list[str]) -> str | None:
-    """What the user wrote for the option that was refused; None where the error is about no option."""
+    """What the user wrote last for the option that was refused; None where the error is about no option."""
+    found = None
     for flag in getattr(getattr(error, "param", None), "opts", ()):
         for index, argument in enumerate(arguments):
             if argument.startswith(f"{flag}="):
-                return argument.partition("=")[2]
-            if argument == flag and index + 1 < len(arguments):
-                return arguments[index + 1]
-    return None
+                found = argument.partition("=")[2]
+            elif argument == flag and index + 1 < len(arguments):
+                found = arguments[index + 1]
+    return found
 
 
 def show_warning(debug: bool, quiet: bool) -> Any:

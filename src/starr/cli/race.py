@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -31,6 +31,9 @@ class Options(Canvas):
     strategies: Annotated[str, typer.Option(help="Text forms separated by commas, or all.")] = (
         "confidence,threshold,starr"
     )
+    answer: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The right answer: says which strategies found it.")
+    ] = None
     out: Out = None
     json: Json = False
     live: Live = False
@@ -55,9 +58,10 @@ def race(options: Options) -> None:
     starr.generate(model, prompt, **(arguments | {"max_forwards": 1}))  # the first forward of a process is slower
     results = list(run_lanes(model, prompt, runners, arguments, options.live and not options.quiet))
     results.sort(key=lambda result: result.stats.forwards)
-    print(dump([result.to_dict() for result in results]) if options.json else show(results))
+    right = [None if options.answer is None else is_right(result.text, options.answer) for result in results]
+    print(dump(as_dicts(results, right)) if options.json else show(results, right))
     if options.out is not None:
-        write_page(options, results)
+        write_page(options, results, right)
 
 
 def split_forms(text: str) -> list[str]:
@@ -97,7 +101,22 @@ def run_lanes(
                     yield event.generation
 
 
-def show(results: list[Generation]) -> str:
+def is_right(text: str, answer: str) -> bool:
+    """Whether a text's final number equals a numeric answer, or the text contains one in words."""
+    from starr.evals.extract import final, same_value, value
+
+    return same_value(final(text), answer) if value(answer) is not None else answer.strip().lower() in text.lower()
+
+
+def as_dicts(results: list[Generation], right: list[bool | None]) -> list[dict[str, Any]]:
+    """What ``starr run --json`` prints of each, and ``correct`` where the answer is known."""
+    told = ({} if known is None else {"correct": known} for known in right)
+    return [result.to_dict() | more for result, more in zip(results, told, strict=True)]
+
+
+def show(results: list[Generation], right: list[bool | None]) -> str:
+    """The table; its texts fill what is left of the terminal's width."""
+    marks = {None: "", True: "✓ ", False: "✗ "}
     rows = [
         (
             result.strategy,
@@ -111,14 +130,17 @@ def show(results: list[Generation]) -> str:
     ]
     width = max(len(line) for line in table(HEAD[:-1], rows).splitlines())
     room = max(40, shutil.get_terminal_size((200, 24)).columns - width - 2)
-    return table(HEAD, [(*row, clip(result.text, room)) for row, result in zip(rows, results, strict=True)])
+    texts = [clip(marks[known] + result.text, room) for result, known in zip(results, right, strict=True)]
+    return table(HEAD, [(*row, text) for row, text in zip(rows, texts, strict=True)])
 
 
-def write_page(options: Options, results: list[Generation]) -> None:
+def write_page(options: Options, results: list[Generation], right: list[bool | None]) -> None:
+    """The page of the first lanes, on one clock."""
     from starr.viewer.html import page
 
     assert options.out is not None
     if len(results) > LANES:
         note(f"the page shows the {LANES} with the fewest forwards of {len(results)}", options.quiet)
-    traces = [result.trace.to_dict() for result in results[:LANES] if result.trace is not None]
+    lanes = zip(results[:LANES], right, strict=False)
+    traces = [replace(r.trace, answer=options.answer, correct=known).to_dict() for r, known in lanes if r.trace]
     write(options.out, page(traces, "starr race"))

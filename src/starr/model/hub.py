@@ -6,7 +6,7 @@ import errno
 import re
 from pathlib import Path
 
-from starr.errors import LoadError, WorkError
+from starr.errors import LoadError
 
 BUNDLED = "bundled"
 BUNDLED_FOLDER = Path(__file__).parent / BUNDLED
@@ -63,7 +63,7 @@ def download(repository: str) -> Path:
         ) from None
     except Exception as error:  # the hub client's releases use different network libraries, each with its own errors
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            raise WorkError("The disk is full.", hint="Free space, or set HF_HOME to another disk.") from None
+            raise LoadError("The disk is full.", hint="Free space, or set HF_HOME to another disk.") from None
         raise LoadError(
             f"The hub could not be reached for {repository} ({type(error).__name__}).", hint=OFFLINE, param="model"
         ) from None
