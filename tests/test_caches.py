@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
+import torch
 
 import starr
 from starr.api import Options, request_of, run_all
 from starr.engine import Engine
 from starr.errors import InputError
+from starr.model.transformer import KVBuffer
 from starr.query import Cache
 from tests.tiny import tiny_model
 
@@ -124,6 +126,28 @@ def test_no_cache_has_no_buffer():
     assert stats.buffer_bytes == 0
     assert stats.reused_share == 0
     assert stats.full_forwards == stats.forwards
+
+
+@FAMILIES
+def test_movement_is_that_of_the_values_a_full_forward_would_have(shift):
+    """1 - cosine of layer 1's values before and after some tokens changed, canvas positions only."""
+    net = tiny_model(shift=shift).net
+    before = torch.randint(3, 90, (2, 12), generator=torch.Generator().manual_seed(1))
+    after = before.clone()
+    after[0, 7], after[1, 11] = 5, 6
+    index, attend = torch.arange(12).expand(2, 12), torch.ones(2, 12).bool()
+    old, new = (KVBuffer.empty(net.shape, 2, 12, net.embed.weight) for _ in range(2))
+    for tokens, buffer in ((before, old), (after, new)):
+        net(tokens, index, attend=attend, buffer=buffer)
+    flat = [buffer.values[1].transpose(1, 2).flatten(2) for buffer in (old, new)]
+    expected = 1 - torch.cosine_similarity(*flat, dim=2)
+    canvas = index[:, 4:]
+    found = net.moved(after[:, 4:], canvas, attend, old)
+    assert torch.allclose(found, expected[:, 4:], atol=1e-5)
+    assert (found > 1e-3).any()
+    assert torch.equal(old.values[0], new.values[0])  # layer 0 is written, deeper layers are not
+    assert not torch.equal(old.values[1], new.values[1])
+    assert torch.allclose(net.moved(before[:, 4:], canvas, attend, old), torch.zeros(2, 8), atol=1e-5)
 
 
 def test_rows_leave_and_join_without_losing_their_buffers():

@@ -37,6 +37,7 @@ class Batch:
     top_k: Tensor | None
     guidance: Tensor | None
     eos_never: Tensor | None
+    endless: bool  # some canvas has template text inside
     eos_last: Tensor | None
 
 
@@ -74,6 +75,7 @@ def batch_of(requests: list[Request], device: torch.device) -> Batch:
         top_k=values(lambda r: r.sampling.top_k, 0) if sampled else None,
         guidance=values(lambda r: r.sampling.guidance, 0.0),
         eos_never=values(lambda r: r.sampling.eos == "never", False),
+        endless=any(not r.ends for r in requests),
         eos_last=values(lambda r: r.sampling.eos == "last", False),
     )
 
@@ -85,6 +87,10 @@ def ask_of(batch: Batch, canvas: Canvas, where: Places, spec: ModelSpec, unguide
     def spread(values: Tensor | None) -> Tensor | None:
         return None if values is None else values[:, None].expand(shape).reshape(-1)
 
+    banned = spread(batch.eos_never)
+    if batch.endless:
+        here = canvas.endless.gather(1, where.index).reshape(-1)
+        banned = here if banned is None else banned | here
     key = None
     if batch.temperature is not None:
         position = where.index - canvas.start[:, None]
@@ -97,7 +103,7 @@ def ask_of(batch: Batch, canvas: Canvas, where: Places, spec: ModelSpec, unguide
         top_p=spread(batch.top_p),
         top_k=spread(batch.top_k),
         key=key,
-        banned=spread(batch.eos_never),
+        banned=banned,
         banned_ids=spec.eos_ids,
         guidance=spread(batch.guidance),
         unguided=unguided,

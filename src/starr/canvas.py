@@ -26,6 +26,7 @@ class Canvas:
     tokens: Tensor  # (B, C) int64
     masked: Tensor  # (B, C) bool
     frozen: Tensor  # (B, C) bool
+    endless: Tensor  # (B, C) bool: no end-of-text is proposed here
     changed: Tensor  # (B, C) bool: written by the last step
     proposal: Tensor  # (B, C) int64: last seen
     confidence: Tensor  # (B, C) float32: last seen
@@ -82,20 +83,21 @@ def new_canvas(requests: Sequence[Request], device: torch.device) -> Canvas:
     """Fresh rows, with no window open yet (``plan.advance`` opens the first)."""
     columns = max(len(r.tokens) for r in requests) + 1
 
-    def grid(rows: list[list[int]], fill: int) -> Tensor:
+    def grid(rows: list[list[int]] | list[list[bool]], fill: int) -> Tensor:
         return torch.tensor([row + [fill] * (columns - len(row)) for row in rows], device=device)
 
     def per_row(values: list[int]) -> Tensor:
         return torch.tensor(values, device=device)
 
     tokens = grid([r.tokens for r in requests], 0)
-    masked = grid([[int(m) for m in r.masked] for r in requests], 0).bool()
+    masked = grid([r.masked for r in requests], False)
     start = per_row([r.start for r in requests])
     zero, nothing = torch.zeros_like(start), torch.zeros_like(tokens)
     return Canvas(
         tokens=tokens,
         masked=masked,
         frozen=~masked,
+        endless=grid([r.endless for r in requests], False),
         changed=torch.zeros_like(masked),
         proposal=nothing,
         **{name: nothing.float() for name in FIGURES},

@@ -67,6 +67,16 @@ class Request:
         return self.max_forwards or sum(self.masked) + self.strategy.extra_steps * self.windows
 
     @property
+    def endless(self) -> list[bool]:
+        """Masks where no end-of-text is proposed, because the template says that the text goes on.
+
+        Where an end-of-text does not end the row: those before the last template token, and the first behind it.
+        """
+        places = range(self.start, len(self.tokens))
+        last = max((i for i in places if not self.masked[i]), default=-1) if not self.ends else -1
+        return [masked and 0 < i <= last + 1 for i, masked in enumerate(self.masked)]
+
+    @property
     def windows(self) -> int:
         return 1 if self.block_length is None else -(-self.length // self.block_length)
 

@@ -122,6 +122,16 @@ def test_max_forwards_leaves_room_for_the_answer():
     assert sum(result.trace.steps[-1].action[-4:]) == 4
 
 
+def test_the_text_does_not_end_before_its_answer():
+    model = tiny_model()
+    model.net.lm_head.weight[EOS] *= 4  # wants to end everywhere
+    result = run(model, SMALL + ",threshold=2")
+    proposed = [{i for i, token in enumerate(record.proposal) if token == EOS} for record in result.trace.steps]
+    assert set().union(*proposed) <= {len(result.trace.tokens) - n for n in (1, 2, 3)}
+    assert any(proposed)
+    assert result.stats.tokens >= 12 + 1
+
+
 def test_alone_equals_batched():
     model = tiny_model()
     options = {"ice": SMALL + ",threshold=0.7", "max_tokens": 60, "strategy": "starr"}

@@ -5,8 +5,9 @@ decodes thinking positions only. Before each commit the mean confidence of the a
 (>=); when it is reached, or no thinking mask is left, or no step is left, the answer is committed whole and the run
 ends. Thinking masks that remain are dropped from the text, or committed with it if ``fill``.
 
-The mean is taken over the answer's tokens: positions where an end-of-text is proposed are no part of it (they would
-make an empty answer the surest of all), and an answer without tokens counts as 0.
+No end-of-text is proposed while thinking, nor as the answer's first token: the template says that the text goes on. The
+mean is taken over the answer's tokens; positions where an end-of-text is proposed are no part of it, else a short
+answer in a long section would always be sure.
 """
 
 from __future__ import annotations
