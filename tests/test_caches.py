@@ -14,7 +14,7 @@ from starr.engine import Engine
 from starr.errors import InputError
 from starr.model.transformer import KVBuffer
 from starr.query import Cache
-from tests.tiny import tiny_model
+from tests.tiny import MASK, tiny_model
 
 CACHED = [entry.name for entry in starr.caches() if entry.name != "none"]
 RAGGED = ["a", "some prompt", "a longer prompt with many more letters", "four five"]
@@ -126,6 +126,33 @@ def test_no_cache_has_no_buffer():
     assert stats.buffer_bytes == 0
     assert stats.reused_share == 0
     assert stats.full_forwards == stats.forwards
+
+
+def refused(strategy: str, cache: str) -> bool:
+    chosen = starr.strategy(strategy)
+    whole = chosen.grows or "shadow" in chosen.signals
+    return bool(whole or (cache in ("dkv-greedy", "adaptive") and strategy in ("credit", "klass", "tacg")))
+
+
+@FAMILIES
+def test_every_strategy_with_every_cache(shift):
+    """All pairs but the refused ones, in blocks and without, sixteen rows at a time."""
+    model = tiny_model(shift=shift)
+    pairs = [(entry.name, cache) for entry in starr.strategies() for cache in CACHED]
+    requests = []
+    for number, (strategy, cache) in enumerate(pairs):
+        options = Options(strategy=strategy, cache=cache, max_tokens=10, block_length=(None, 4)[number % 2])
+        request = request_of(model, RAGGED[number % 3], options)
+        if refused(strategy, cache):
+            with pytest.raises(InputError, match="cannot be used"):
+                Engine(model).add(request)
+        else:
+            requests.append(request)
+    assert len(requests) > 150
+    for request, result in zip(requests, run_all(model, requests, 16), strict=True):
+        assert MASK not in result.tokens
+        assert result.stats.forwards <= request.forward_limit
+        assert result.stats.buffer_bytes > 0
 
 
 @FAMILIES
