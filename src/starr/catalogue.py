@@ -21,7 +21,20 @@ A strategy is named everywhere by one text, `name` or `name:option=value,option=
 `--strategy`, in the server's `strategy` field. `preset=…` stands for several options at once; options beside it win.
 
 All strategies need the proposals and their confidence. *Signals* are what one needs besides; what nobody in a batch
-needs is not computed. *Revokes* says whether it acts on tokens that are already held."""
+needs is not computed. *Revokes* says whether it acts on tokens that are already held.
+
+Temporal voting (Time Is a Feature, arXiv:2508.09138) goes with all of them: it reads an answer out of every step's
+predictions and elects one. `starr trace vote trace.json` takes the last number; from Python any parser does:
+
+```python
+import starr
+from starr.evals.extract import final
+from starr.voting import vote
+
+model = starr.load()
+g = starr.generate(model, "Tom has 3 apples. Then Tom buys 4 more.", max_tokens=32, trace=True)
+print(vote(g.trace, final, weights="exp", ends=model.spec.eos_ids).answer)
+```"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any
 from starr.errors import InputError, did_you_mean
 
 HELP = """\
-/strategy [FORM]    show or change the strategy, e.g. /strategy threshold:threshold=0.8
+/strategy [FORM]    show or change the strategy, e.g. /strategy threshold:tau=0.8
 /cache [FORM]       show or change the cache
 /set NAME VALUE     change an option of the strategy or of decoding, e.g. /set max_tokens 64
 /set                show them all

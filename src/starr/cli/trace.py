@@ -12,6 +12,7 @@ from starr.cli.files import check_out, write
 from starr.cli.flags import Common, Json, Out
 from starr.cli.report import clip, dump, note, table
 from starr.cli.verb import group, verb
+from starr.cli.vote import VoteOptions, vote
 from starr.errors import InputError, did_you_mean
 
 PLOTS = ("token", "map", "curves")
@@ -34,10 +35,11 @@ class PlotOptions(Common):
 
 
 def add(app: typer.Typer) -> None:
-    traces = group("Show or plot what happened in a run.")
+    traces = group("Show, plot or count out what happened in a run.")
     app.add_typer(traces, name="trace")
     verb(traces, "show", ShowOptions, show)
     verb(traces, "plot", PlotOptions, plot)
+    verb(traces, "vote", VoteOptions, vote)
 
 
 def show(options: ShowOptions) -> None:
