@@ -70,7 +70,7 @@ def throughput(prompts: list[str], options: dict, rounds: int) -> tuple[list[dic
         before, spent, cpu = kept.get((name, clients), ([], 0.0, 0.0))
         kept[name, clients] = (before + answers, spent + took, cpu + used)
 
-    with server() as batched, server("--max-rows", "1") as single:
+    with server() as batched, server("--engines", "1", "--max-rows", "1") as single:
         for url, _ in (batched, single):
             asyncio.run(load(url, 1, prompts[:2], **options))  # the first forwards are slower
         for _ in range(rounds):

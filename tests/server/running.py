@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,8 +23,8 @@ class Running:
     thread: threading.Thread
 
     @property
-    def worker(self):
-        return self.service.ready.worker
+    def pool(self):
+        return self.service.ready.pool
 
     def client(self, **more):
         return openai.OpenAI(base_url=f"{self.url}/v1", api_key="unused", max_retries=0, **more)
@@ -35,6 +36,12 @@ class Running:
         self.server.should_exit = True
         self.thread.join(timeout=60)
         assert not self.thread.is_alive()
+
+
+def in_thread(work):
+    """Call ``work`` in a thread of its own: a browser that is open elsewhere in the run keeps a loop in this one."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(work).result()
 
 
 def wait_until(test, seconds=30.0):

@@ -6,6 +6,7 @@ import openai
 import pytest
 
 import starr
+from tests.server.running import in_thread
 
 ASK = [{"role": "user", "content": "Count to three."}]
 
@@ -213,6 +214,6 @@ def test_the_async_client(server):
                 await chat(client, temperature=-1)
         return whole, chunks, text, pieces
 
-    whole, chunks, text, pieces = asyncio.run(all_of_it())
+    whole, chunks, text, pieces = in_thread(lambda: asyncio.run(all_of_it()))
     assert "".join(c.choices[0].delta.content or "" for c in chunks) == whole.choices[0].message.content
     assert "".join(c.choices[0].text for c in pieces) == text.choices[0].text

@@ -5,6 +5,7 @@ import logging
 import socket
 import threading
 import time
+from dataclasses import fields
 
 import httpx
 import openai
@@ -14,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starr.errors import LoadError
 from starr.server.settings import Settings
 from starr.server.start import is_loopback, serve, warn_if_open
-from tests.server.running import running, wait_until
+from tests.server.running import in_thread, running, wait_until
 from tests.server.test_streams import ASK, slowed
 
 CHAT = {"messages": ASK, "max_tokens": 8}
@@ -60,7 +61,7 @@ def test_a_full_queue_says_when_to_try_again(model):
     with running(lambda: slowed(model, 0.02), max_rows=1, max_queue=1) as here:
         post, long = f"{here.url}/v1/chat/completions", CHAT | {"max_tokens": 100, "stream": True}
         with httpx.stream("POST", post, json=long), httpx.Client() as client:
-            wait_until(lambda: here.worker.running == 1)
+            wait_until(lambda: here.pool.running == 1)
             with client.stream("POST", post, json=long):
                 refused = httpx.post(post, json=CHAT)
                 assert refused.status_code == 429
@@ -144,7 +145,7 @@ def test_health_while_loading_and_a_model_that_cannot_be_loaded(model):
         raise LoadError("No such model.")
 
     with pytest.raises(LoadError, match="No such model"):
-        serve(fail, Settings(port=0), quiet=True)
+        in_thread(lambda: serve(fail, Settings(port=0), quiet=True))
 
 
 def test_shutdown_answers_with_what_is_settled(writer):
@@ -157,7 +158,7 @@ def test_shutdown_answers_with_what_is_settled(writer):
 
         asking = threading.Thread(target=ask)
         asking.start()
-        wait_until(lambda: here.worker.running == 1)
+        wait_until(lambda: here.pool.running == 1)
         began = time.monotonic()
         here.stop()
         asking.join()
@@ -185,3 +186,12 @@ def test_other_endpoints(server, model):
     wrong = httpx.post(f"{server.url}/v1/chat/completions", content=b"{not json")
     assert wrong.status_code == 400
     assert "JSON" in wrong.json()["error"]["message"]
+
+
+def test_flags_and_settings_have_the_same_defaults():
+    from starr.cli.serve import Options
+
+    flags, settings = Options(), Settings()
+    shared = [f.name for f in fields(Settings) if hasattr(flags, f.name) and f.name != "cors"]
+    assert len(shared) >= 9
+    assert {name: getattr(flags, name) for name in shared} == {name: getattr(settings, name) for name in shared}

@@ -5,6 +5,7 @@ import json
 import random
 
 from starr.cli.main import main
+from tests.server.running import in_thread
 
 ASK = "How many apples?"
 OPTIONS = {"strategy": "starr", "block_length": 12}
@@ -38,7 +39,7 @@ async def crowd(server):
 
 
 def test_everywhere_the_same(server, folder, capsys):
-    alone, streamed, whole = asyncio.run(crowd(server))
+    alone, streamed, whole = in_thread(lambda: asyncio.run(crowd(server)))
     assert alone == streamed == whole
     flags = ["--strategy", "starr", "--block-length", "12", "--max-tokens", "30", "--seed", "4", "--temperature", "0.7"]
     assert main(["run", ASK, "--model", str(folder), "--json", *flags]) == 0

@@ -116,7 +116,7 @@ def test_a_client_that_leaves_is_forgotten_within_a_step(model, stream):
         with pytest.raises(httpx.ReadTimeout), post as answer:  # leaving the stream closes the connection
             list(answer.iter_lines())
         left = time.monotonic()
-        wait_until(lambda: here.worker.running == 0)
+        wait_until(lambda: here.pool.running == 0)
         assert time.monotonic() - left < 1.0
         assert here.service.ready.metrics.registry.get_sample_value("starr:left_total") == 1
 
@@ -130,4 +130,4 @@ def test_the_deadline_of_a_request(model):
         with httpx.stream("POST", f"{here.url}/v1/chat/completions", json=body | {"stream": True}) as answer:
             last = [line for line in answer.iter_lines() if line][-1]
         assert "0.5 seconds" in json.loads(last.removeprefix("data: "))["error"]["message"]
-        wait_until(lambda: here.worker.running == 0)
+        wait_until(lambda: here.pool.running == 0)

@@ -20,6 +20,9 @@ class Options(Place):
     api_key: Annotated[
         str | None, typer.Option(help="Key that clients must send.", envvar="STARR_API_KEY", show_default="none")
     ] = None
+    engines: Annotated[
+        int | None, typer.Option(help="Engine threads.", min=1, show_default="one per core on a CPU, else one")
+    ] = None
     max_rows: Annotated[int, typer.Option(help="Most answers in one forward.", min=1)] = 16
     max_positions: Annotated[
         int | None, typer.Option(help="Most positions in one forward.", min=1, show_default="by the device")

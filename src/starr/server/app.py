@@ -20,10 +20,10 @@ from starr.server.answers import error_body, error_object
 from starr.server.catalogue import described
 from starr.server.guard import Guard
 from starr.server.live import live_page
+from starr.server.pool import Full
 from starr.server.protocol import ChatBody, CompletionBody, InfillBody, TokenizeBody, plain
 from starr.server.service import Service
 from starr.server.settings import Settings
-from starr.server.worker import Full
 
 
 def create_app(load: Callable[[], Model], settings: Settings) -> FastAPI:

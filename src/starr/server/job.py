@@ -6,6 +6,7 @@ Settled text only grows, so the latest event says all that earlier ones said: a 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from time import monotonic
@@ -38,7 +39,6 @@ class Ticket:
     admitted_at: float | None = None
     first_text_at: float | None = None
     ended_at: float | None = None
-    id: int | None = None  # in the engine, once admitted
     event: Event | None = None
     error: StarrError | None = None
 
@@ -77,8 +77,8 @@ class Job:
         self._changed = asyncio.Event()
 
     def wake(self) -> None:
-        """Called by the engine thread: something is new. The loop is closed only when nobody listens any more."""
-        if not self._loop.is_closed():
+        """Called by the engine thread: something is new."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody listens any more
             self._loop.call_soon_threadsafe(self._changed.set)
 
     @property

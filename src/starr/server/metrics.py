@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from starr.server.job import Job
 from starr.server.outcome import Outcome
-from starr.server.worker import Worker
+from starr.server.pool import Pool
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 TOKENS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -17,13 +17,13 @@ RATIO = (1, 1.5, 2, 3, 4, 6, 8, 12, 16, 32)
 
 
 class Metrics:
-    """One server's counters; written by the event loop only, but for the gauges that are read off the worker."""
+    """One server's counters, written by the event loop only; the gauges are read off the engine threads."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, pool: Pool) -> None:
         self.registry = CollectorRegistry()
-        self.model = worker.model.name
-        self.gauge("num_requests_running", "Rows being decoded.").set_function(lambda: worker.running)
-        self.gauge("num_requests_waiting", "Rows in the queue.").set_function(lambda: worker.waiting)
+        self.model = pool.model.name
+        self.gauge("num_requests_running", "Rows being decoded.").set_function(lambda: pool.running)
+        self.gauge("num_requests_waiting", "Rows in the queue.").set_function(lambda: pool.waiting)
         self.prompt_tokens = self.counter("vllm:prompt_tokens", "Prompt tokens of answered requests.")
         self.generation_tokens = self.counter("vllm:generation_tokens", "Tokens up to the end of the text.")
         self.success = Counter(

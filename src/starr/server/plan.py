@@ -47,7 +47,10 @@ def plan_of(body: Decoding, model: Model, settings: Settings) -> Plan:
     rule("n", 1 if body.n is None else body.n, 1, MOST_CHOICES)
     options = options_of(body)
     rows = [request for prompt in prompts_of(body) for request in choices(model, prompt, options, body.n or 1)]
-    rule("prompt (times n)", len(rows), 1, settings.max_queue)
+    if len(rows) > settings.max_queue:
+        raise InputError(f"The request has {len(rows)} rows, the most is {settings.max_queue}.", param="prompt")
+    if body.diffusing and not body.stream:
+        raise InputError("diffusing needs stream.", hint="Frames are only sent in a stream.", param="diffusing")
     if body.trace:
         check_traced(rows)
     return Plan(

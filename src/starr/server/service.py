@@ -22,10 +22,10 @@ from starr.server.job import Gone, Job
 from starr.server.metrics import Metrics
 from starr.server.outcome import Outcome, outcome_of, usage_of
 from starr.server.plan import MOST_TRACED, Missing, Plan, check_model, plan_of
+from starr.server.pool import Pool
 from starr.server.protocol import Decoding, TokenizeBody, refuse_unserved
 from starr.server.settings import Settings
 from starr.server.streams import Stream
-from starr.server.worker import Worker
 from starr.trace import Trace
 
 KEPT_TRACES = 8
@@ -43,7 +43,7 @@ class Ready:
     """What exists once the model is loaded."""
 
     model: Model
-    worker: Worker
+    pool: Pool
     metrics: Metrics
     since: int
 
@@ -69,14 +69,14 @@ class Service:
             self.failed = error
             self.on_failure()
             return
-        worker = Worker(model, self.settings)
-        worker.start()
-        self._ready = Ready(model, worker, Metrics(worker), int(time.time()))
+        pool = Pool(model, self.settings)
+        pool.start()
+        self._ready = Ready(model, pool, Metrics(pool), int(time.time()))
         log.info("serving %s", model.name)
 
     def end(self) -> None:
         if self._ready is not None:
-            self._ready.worker.stop(self.settings.grace)
+            self._ready.pool.stop(self.settings.grace)
 
     @property
     def ready(self) -> Ready:
@@ -95,7 +95,7 @@ class Service:
         job = Job(plan.requests, plan.stops, plan.timeout)
         shape = Shape(ready.model, kind)
         request.state.log["id"] = shape.id
-        ready.worker.submit(job)
+        ready.pool.submit(job)
         if plan.stream:
             return self.streamed(job, shape, plan, request)
         try:
@@ -111,7 +111,7 @@ class Service:
     def close(self, job: Job, shape: Shape, request: Request) -> list[Outcome]:
         """Let go of a job, however it ended: count it, keep its trace for a while, note its size in the access log."""
         metrics = self.ready.metrics
-        self.ready.worker.cancel(job)
+        self.ready.pool.release(job)
         if not job.over or job.failed:
             (metrics.failed if job.failed or job.late else metrics.left).inc()
             return []

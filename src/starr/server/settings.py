@@ -12,6 +12,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     api_key: str | None = None
+    engines: int | None = None  # engine threads; None: by the device
     max_rows: int = 16  # rows in one forward
     max_positions: int | None = None  # positions in one forward, unless a single row has more; None: by the device
     max_queue: int = 256  # rows that wait; more are refused with 429

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.conftest import browser  # noqa: F401
+from tests.server.conftest import folder, model, writer  # noqa: F401
 from tests.server.running import running
 
 pytestmark = pytest.mark.browser

@@ -1,0 +1,101 @@
+"""A lane: rows of similar size, those that wait and an engine with those that run.
+
+A forward costs what its longest row costs times its rows, so rows share a forward with rows of at most twice their
+size: a short one never pays for, nor waits for, a longer one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from starr.engine import Engine
+from starr.errors import StarrError, WorkError
+from starr.request import Request
+from starr.server.job import Ticket
+from starr.server.settings import Settings
+
+if TYPE_CHECKING:
+    from starr.model.load import Model
+
+SMALLEST = 64  # positions of the first lane's largest row
+BUDGETS = {"cpu": 1024}  # positions of one forward; more gain nothing on a CPU and make a step longer
+log = logging.getLogger("starr.server")
+
+
+def cost(request: Request, longest: int) -> int:
+    """Positions of the row's largest forward: two canvases under guidance, the whole context if it may grow."""
+    length = longest if request.strategy.grows else len(request.tokens)
+    doubled = request.sampling.guidance > 0 or "shadow" in request.strategy.signals
+    return length * (2 if doubled else 1)
+
+
+def size_of(positions: int) -> int:
+    """The lane a row belongs to: 0 up to SMALLEST positions, then one more with every doubling."""
+    return max(0, (positions - 1) // SMALLEST).bit_length()
+
+
+class Lane:
+    """Rows of similar size: those that wait, and an engine with those that run."""
+
+    def __init__(self, size: int, model: Model, settings: Settings) -> None:
+        budget = settings.max_positions or BUDGETS.get(model.device.type, 16384)
+        room = budget // (SMALLEST << size)
+        self.size, self.share = size, 0.5**size
+        self.model, self.room = model, max(1, min(settings.max_rows, room))
+        self.clock = 0.0
+        self.queue: deque[Ticket] = deque()
+        self.running: dict[int, Ticket] = {}
+        self.engine = Engine(model, max_rows=self.room)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self.queue or self.running)
+
+    @property
+    def tickets(self) -> list[Ticket]:
+        return [*self.queue, *self.running.values()]
+
+    def settle(self) -> None:
+        """Between steps: let go of rows that nobody waits for, admit the next ones in order."""
+        self.queue = deque(ticket for ticket in self.queue if not gone(ticket))
+        with self.surviving():
+            for id in [id for id, ticket in self.running.items() if gone(ticket)]:
+                del self.running[id]
+                self.engine.cancel(id)
+        while self.queue and len(self.running) < self.room:
+            ticket = self.queue.popleft()
+            ticket.admitted_at = monotonic()
+            try:
+                self.running[self.engine.add(ticket.request)] = ticket
+            except StarrError as error:
+                ticket.end(error)
+
+    def step(self) -> None:
+        """One forward."""
+        with self.surviving():
+            for event in self.engine.step():
+                if self.running[event.id].receive(event):
+                    del self.running[event.id]
+                    if not event.done:
+                        self.engine.cancel(event.id)
+
+    @contextmanager
+    def surviving(self) -> Iterator[None]:
+        """If the engine fails, so do the rows in it, and the next ones get a new one."""
+        try:
+            yield
+        except Exception as error:
+            log.exception("the engine failed with %d rows", len(self.running))
+            failure = WorkError(f"The forward failed ({type(error).__name__}).", hint="The server goes on; try again.")
+            for ticket in self.running.values():
+                ticket.end(failure)
+            self.running, self.engine = {}, Engine(self.model, max_rows=self.room)
+
+
+def gone(ticket: Ticket) -> bool:
+    return ticket.job.cancelled or ticket.over
