@@ -48,6 +48,8 @@ def kind_of(request: Request) -> str:
 
 
 def batch_of(requests: list[Request], device: torch.device) -> Batch:
+    """What the rows of the batch asked for, made once whenever rows join or leave."""
+
     def rows_where(test: Callable[[Request], bool]) -> Tensor:
         return torch.tensor([i for i, r in enumerate(requests) if test(r)], dtype=torch.int64, device=device)
 

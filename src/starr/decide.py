@@ -52,6 +52,7 @@ def decide(groups: list[Group], view: StepView, first: Tensor, opened: bool) -> 
 
 
 def decide_group(group: Group, view: StepView, first: Tensor, opened: bool) -> Decision:
+    """One strategy's decision on its rows; its memory begins anew where a window is new, but for what it keeps."""
     width = view.masked.shape[1]
     if group.carry is None:
         group.carry = group.strategy.begin(view)
@@ -77,6 +78,7 @@ def fit(tensor: Tensor, width: int) -> Tensor:
 
 
 def renew(old: Tensor, fresh: Tensor, where: Tensor) -> Tensor:
+    """``fresh`` in the rows ``where`` (K,) bool, ``old`` in the others."""
     return torch.where(where.view(-1, *[1] * (old.dim() - 1)), fresh, old)
 
 

@@ -110,6 +110,8 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 class Attention(nn.Module):
+    """Bidirectional attention with grouped K/V heads; projecting and attending are apart, for the buffer between."""
+
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.shape = shape
@@ -136,6 +138,8 @@ class Attention(nn.Module):
 
 
 class MLP(nn.Module):
+    """SwiGLU."""
+
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.gate_proj = Linear(shape.width, shape.mlp_width, bias=False)
@@ -147,6 +151,8 @@ class MLP(nn.Module):
 
 
 class Layer(nn.Module):
+    """The parts of one layer; ``Transformer.through`` puts them together."""
+
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.input_norm = RMSNorm(shape.width, shape.norm_eps)

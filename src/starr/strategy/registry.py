@@ -78,6 +78,7 @@ class Registry(Generic[T]):
         return self.build(entry, split_options(rest, self.kind))
 
     def build(self, entry: Entry[T], given: dict[str, str]) -> T:
+        """A member from options in text; those given beside a preset win."""
         values: dict[str, Any] = {}
         preset = given.pop("preset", None)
         if preset is not None:
