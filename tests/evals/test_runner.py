@@ -124,6 +124,11 @@ def test_a_folder_with_samples_needs_resume_and_the_same_settings(tmp_path):
     run_job(*toy_job(tmp_path / "run", limit=2))
     with pytest.raises(InputError, match="--resume"):
         run_job(*toy_job(tmp_path / "run", limit=2))
+    model, job = toy_job(tmp_path / "run", limit=2, resume=True)
+    retrained = settings_for(tiny_model(length=64, seed=1), job.task, form="base")
+    assert retrained.weights != job.settings.weights
+    with pytest.raises(InputError, match="weights"):
+        run_job(model, replace(job, settings=retrained))
     path = tmp_path / "run" / "settings.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"max_tokens": 99}))
     with pytest.raises(InputError, match="max_tokens 99"):

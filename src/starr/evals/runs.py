@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,7 @@ class Settings:
 
     task: str
     model: str
+    weights: str  # a fingerprint: samples of another checkpoint under the same name do not belong here
     form: str
     max_tokens: int
     seed: int = 0
@@ -90,7 +92,15 @@ def settings_for(
 ) -> Settings:
     """Settings with the task's own length and the form that the model was trained for, unless given."""
     chosen = form or ("chat" if model.tokenizer.has_chat else "base")
-    return Settings(task.name, model.name, chosen, max_tokens or task.max_tokens, **others)
+    return Settings(task.name, model.name, fingerprint(model), chosen, max_tokens or task.max_tokens, **others)
+
+
+def fingerprint(model: Model) -> str:
+    """A short hash over the first values of every weight; cheap for any size, different after any training step."""
+    import torch
+
+    first = [weight.flatten()[:64].to("cpu", torch.float32) for weight in model.net.parameters()]
+    return hashlib.sha256(torch.cat(first).numpy().tobytes()).hexdigest()[:12]
 
 
 def request_for(model: Model, item: Item, run: Run, settings: Settings, *, trace: bool = False) -> Request:
