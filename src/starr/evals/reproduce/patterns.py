@@ -93,8 +93,9 @@ def bars(axes: Axes, counts: dict[str, int], found: Analysis) -> None:
 
 
 def example(tokens: Sequence[Token], name: str) -> Token | None:
-    """A token that shows the pattern often and has a long history."""
-    showing = [token for token in tokens if name in token.patterns]
+    """A token that shows the pattern often, and next to it only stable stretches if there is such a one."""
+    pure = [token for token in tokens if name in token.patterns and {*token.patterns} <= {name, "stable"}]
+    showing = pure or [token for token in tokens if name in token.patterns]
     return max(showing, key=lambda t: (t.patterns.count(name), len(t.steps)), default=None)
 
 
