@@ -28,9 +28,9 @@ LONG = ((192, 0.06), (320, 0.02))  # row length and share of rows: keeps canvase
 class Mix:
     """Shares of rows: drills, list-functions among the rest, problems of one or two steps among word-problems."""
 
-    drills: float = 0.1
-    functions: float = 0.3
-    short: float = 0.25
+    drills: float = 0.08
+    functions: float = 0.35
+    short: float = 0.2
 
 
 @dataclass(frozen=True)

@@ -41,8 +41,8 @@ class Options:
     ema: float = 0.997
     clip: float = 1.0
     save_minutes: float = 5.0
-    check_minutes: float = 20.0
-    check_count: int = 24
+    check_minutes: float = 30.0
+    check_count: int = 16
     compile: bool = True
     bfloat16: bool = True
     resume: bool = False
