@@ -46,8 +46,8 @@ def add(app: typer.Typer) -> None:
 def run(options: Options) -> None:
     """Reproduce a result of the paper.
 
-    Writes NAME.md, .json, .png and .svg. Samples are kept in OUT/samples, so that results share runs and an interrupted
-    command goes on where it stopped.
+    Writes NAME.md, .json, .png and .svg. Samples are kept in OUT/samples, one folder per checkpoint, so that results
+    share runs and an interrupted command goes on where it stopped.
     """
     from starr.evals.evaluate import open_store
     from starr.evals.reproduce import check_name, reproduce
@@ -55,7 +55,7 @@ def run(options: Options) -> None:
 
     names = check_name(options.result)
     model, task, settings = options.prepare(options.task)
-    store = open_store(options.out / "samples" / options.task, settings, [], resume=True)
+    store = open_store(options.out / "samples" / f"{task.name}-{settings.weights}", settings, [], resume=True)
     bench = Bench(model, task, settings, store, options.limit, options.batch_size, options.block_length, options.quiet)
     for name in names:
         result, paths = reproduce(name, bench, command(name, options), options.out)
