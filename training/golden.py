@@ -40,9 +40,9 @@ def logits(checkpoint: Path, tokenizer: Tokenizer) -> dict:
     return {"tokens": row, "places": places, "logits": [[round(v, 5) for v in line] for line in values.tolist()]}
 
 
-def texts() -> list[dict]:
+def texts(folder: Path | None) -> list[dict]:
     """20 problems, each with the text that one token per step gives."""
-    model = starr.load()
+    model = starr.load(folder)
     problems = word_problems.load()[:COUNT] + list_functions.load()[:COUNT]
     prompts = [problem.prompt for problem in problems]
     results = starr.generate(model, prompts, strategy="confidence", max_tokens=CANVAS)
@@ -54,9 +54,10 @@ def main() -> None:
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("tokenizer", type=Path)
     parser.add_argument("out", type=Path)
+    parser.add_argument("--model", type=Path, default=None, help="the exported folder; the bundled model without it")
     options = parser.parse_args()
     tokenizer = Tokenizer.from_file(str(options.tokenizer / "tokenizer.json"))
-    content = {"canvas": CANVAS, **logits(options.checkpoint, tokenizer), "answers": texts()}
+    content = {"canvas": CANVAS, **logits(options.checkpoint, tokenizer), "answers": texts(options.model)}
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(content) + "\n")
 
