@@ -96,5 +96,5 @@ def error_object(message: str, status: int, param: str | None = None) -> dict[st
     """An error as the official client reads it."""
     kind = TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     codes = {401: "invalid_api_key", 404: "model_not_found" if param == "model" else "not_found"}
-    codes |= {413: "context_length_exceeded", 429: "queue_full", 504: "timeout"}
+    codes |= {408: "timeout", 413: "context_length_exceeded", 429: "queue_full"}
     return {"error": {"message": message, "type": kind, "param": param, "code": codes.get(status)}}

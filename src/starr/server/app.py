@@ -106,11 +106,11 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
         400: "A field breaks a rule; the error names it.",
         401: "The key is missing or wrong.",
         404: "No such model or page.",
+        408: "The body did not arrive, or the answer was not done, in time.",
         413: "Larger than the model's context or the largest body.",
         429: "The queue is full; see Retry-After.",
         500: "The forward failed.",
         503: "The model is being loaded.",
-        504: "Not done in time.",
     }.items()
 }
 

@@ -26,7 +26,7 @@ class Gone(StarrError):
 class Late(StarrError):
     """The request's time is over."""
 
-    status = 504
+    status = 408  # like a body that comes too slowly: the client asked for too much in too little time
 
 
 @dataclass(slots=True, eq=False)
