@@ -44,7 +44,8 @@ def reproduce(name: str, bench: Bench, command: str, folder: Path) -> tuple[Resu
     start = time.perf_counter()
     result = RESULTS[name](bench)
     spent = f", {time.perf_counter() - start:.0f} s for this result"
-    paths = write_result(result, context(command, bench.settings.model, bench.task.name, spent), folder)
+    model = f"{bench.settings.model} (weights {bench.settings.weights})"
+    paths = write_result(result, context(command, model, bench.task.name, spent), folder)
     write_index(folder)
     return result, paths
 
