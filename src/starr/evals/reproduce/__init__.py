@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,18 +40,16 @@ def check_name(name: str) -> list[str]:
 
 def reproduce(name: str, bench: Bench, command: str, folder: Path) -> tuple[Result, list[Path]]:
     """Make one result and write its four files."""
-    start = time.perf_counter()
     result = RESULTS[name](bench)
-    spent = f", {time.perf_counter() - start:.0f} s for this result"
     model = f"{bench.settings.model} (weights {bench.settings.weights})"
-    paths = write_result(result, context(command, model, bench.task.name, spent), folder)
+    paths = write_result(result, context(command, model, bench.task.name), folder)
     write_index(folder)
     return result, paths
 
 
-def context(command: str, model: str, task: str, spent: str = "") -> Context:
+def context(command: str, model: str, task: str) -> Context:
     """Command, model, machine and date, as they stand under a result."""
     found = machine()
     place = found["gpu"] or f"{found['processor']}, {found['cores']} cores, {found['threads']} threads"
-    where = f"{place}, torch {found['versions']['torch']}{spent}"
+    where = f"{place}, torch {found['versions']['torch']}"
     return Context(command, model, task, where, datetime.now(UTC).date().isoformat())
