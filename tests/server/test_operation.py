@@ -58,7 +58,7 @@ def test_a_slow_body_is_given_up(model):
 
 
 def test_a_full_queue_says_when_to_try_again(model):
-    with running(lambda: slowed(model, 0.02), max_rows=1, max_queue=1) as here:
+    with running(lambda: slowed(model, 0.02), engines=1, max_rows=1, max_queue=1) as here:
         post, long = f"{here.url}/v1/chat/completions", CHAT | {"max_tokens": 100, "stream": True}
         with httpx.stream("POST", post, json=long), httpx.Client() as client:
             wait_until(lambda: here.pool.running == 1)
