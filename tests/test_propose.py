@@ -75,7 +75,7 @@ print((status("VmHWM") - before) / (propose.CHUNK_BYTES // (4 * vocab) * 4 * voc
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's high-water mark")
 def test_memory_stays_near_one_chunk():
-    """On 256 x 126,464 logits a process grows by less than 1.3 times the logits of one chunk, half of them all."""
+    """On 256 x 126,464 logits a process grows by less than 1.3 times the logits of one chunk."""
     done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     assert 0.5 < float(done.stdout) < 1.3
 

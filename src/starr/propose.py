@@ -17,7 +17,7 @@ from torch import Tensor
 from starr import noise
 from starr.confidence import on_grid
 
-CHUNK_BYTES = 64 << 20
+CHUNK_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
