@@ -128,6 +128,13 @@ def test_no_cache_has_no_buffer():
     assert stats.full_forwards == stats.forwards
 
 
+def test_a_shadow_block_is_counted():
+    blocks = runs(tiny_model(), RAGGED[:1], "none", strategy="wino", block_length=5)[0]
+    row = blocks.prompt_tokens + 20
+    assert [step.positions for step in blocks.trace.steps] == [row + 5] * blocks.stats.forwards
+    assert blocks.stats.reused_share == 0
+
+
 def refused(strategy: str, cache: str) -> bool:
     chosen = starr.strategy(strategy)
     whole = chosen.grows or "shadow" in chosen.signals

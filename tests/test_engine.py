@@ -270,3 +270,7 @@ def test_bad_prompts_are_one_line():
         starr.generate(model, "  ")
     with pytest.raises(LengthError, match=r"61 \+ 20 = 81 positions, the model has 64"):
         starr.generate(model, "x" * 60, max_tokens=20)
+    with pytest.raises(LengthError, match="positions, the model has 64"):
+        starr.generate(model, "x", max_tokens=10**9)
+    with pytest.raises(InputError, match=r"Token ids must be within \[0, \d+\], got -1"):
+        starr.generate(model, [1, -1])

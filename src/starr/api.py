@@ -15,7 +15,7 @@ from starr.prompting.ice import ice as make_ice
 from starr.prompting.infill import infill_layout
 from starr.prompting.layout import lay_out
 from starr.query import CACHES, Cache
-from starr.request import MANY, Request, Sampling, rule
+from starr.request import MANY, Request, Sampling, check_ids, check_length, rule
 from starr.stop import StopRule, stop_rules
 from starr.strategy import strategy as make_strategy
 from starr.strategy.base import Strategy
@@ -70,6 +70,7 @@ def prompt_tokens(model: Model, prompt: Prompt, chat: bool | None) -> tuple[list
     tokens = [token for token in prompt if isinstance(token, int)]
     messages = [dict(message) for message in prompt if isinstance(message, Mapping)]
     if tokens and not messages:
+        check_ids(tokens, model.spec.shape.vocab_size)
         return tokens, model.tokenizer.decode(tokens)
     return model.tokenizer.chat(messages), str(messages[-1].get("content", ""))
 
@@ -80,6 +81,7 @@ def request_of(model: Model, prompt: Prompt, options: Options, *, stream: bool =
     if options.infill:
         return infill_request(model, prompt, options, stream)
     tokens, text = prompt_tokens(model, prompt, options.chat)
+    check_length(len(tokens), options.max_tokens, model.spec.max_length)
     common = row_options(model, options) | {"start": len(tokens), "prompt": text, "stream": stream}
     if options.ice is not None:
         template = make_ice(options.ice)

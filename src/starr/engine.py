@@ -42,8 +42,12 @@ class Next:
     query_counts: list[int]
     most_queried: int
     most_observed: int
-    width: int
+    widths: list[int]
     opened: bool  # some row's window is new
+
+    @property
+    def width(self) -> int:
+        return max(*self.widths, 1)
 
 
 class Engine:
@@ -165,7 +169,7 @@ class Engine:
         now = perf_counter()
         for i, (row, positions) in enumerate(zip(self.rows, self.next.query_counts, strict=True)):
             calls = 2 if row.request.sampling.guidance else 1
-            spent = calls * positions + self._measuring(row)
+            spent = calls * positions + self._measuring(row) + self._shadowing(row, self.next.widths[i])
             row.forwards += calls
             row.positions += spent
             row.padded += calls * (self.next.most_queried - positions)
@@ -177,6 +181,10 @@ class Engine:
         """What measuring costs, in positions: one layer over the canvas."""
         layers = self.model.spec.shape.layers
         return -(-(row.length - row.request.start) // layers) if row.request.cache.measures else 0
+
+    def _shadowing(self, row: Row, width: int) -> int:
+        """What a shadow block costs, in positions: one for each of the window's."""
+        return width if "shadow" in row.request.strategy.signals else 0
 
     def _conclude(self, canvas: Canvas, done: Tensor) -> list[Event]:
         """Read what happened, plan the next step, and let finished rows leave."""
@@ -206,7 +214,7 @@ class Engine:
         columns = max(lengths) + 1  # a canvas that may grow gets more columns than it fills
         self.canvas = trim(canvas, columns)
         query, observed = query[:, :columns], observed[:, :columns]
-        self.next = Next(query, observed, queries, max(queries), max(*seen, 1), max(*widths, 1), any(fresh))
+        self.next = Next(query, observed, queries, max(queries), max(*seen, 1), widths, any(fresh))
         return figures
 
     def _measured(self) -> Canvas:

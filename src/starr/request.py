@@ -83,17 +83,11 @@ class Request:
 
 def check_request(request: Request, model: Model) -> None:
     """Raise unless the model can decode the row."""
-    total, limit = len(request.tokens), model.spec.max_length
     if request.masked[: request.start + 1] == [True]:
         raise InputError("A mask cannot come first.", hint="Give at least one token of text before it.", param="prompt")
     if request.length < 1:
         raise InputError(f"max_tokens must be at least 1, got {request.length}.", param="max_tokens")
-    if total > limit:
-        raise LengthError(
-            f"Prompt and canvas need {request.start} + {request.length} = {total} positions, the model has {limit}.",
-            hint="Shorten the prompt or lower max_tokens.",
-            param="max_tokens",
-        )
+    check_length(request.start, request.length, model.spec.max_length)
     if request.strategy.grows and not all(request.masked[request.start :]):
         raise InputError(f"{request.strategy.name} cannot be used: it moves frozen text.", param="strategy")
     if request.block_length is not None:
@@ -105,6 +99,22 @@ def check_request(request: Request, model: Model) -> None:
     check_cache(request)
     for stop in request.rules:
         stop.check_request(request)
+
+
+def check_length(prompt: int, canvas: int, limit: int) -> None:
+    """Raise unless both fit; called before a canvas is laid out, too, so that a huge one costs nothing."""
+    if prompt + canvas > limit:
+        raise LengthError(
+            f"Prompt and canvas need {prompt} + {canvas} = {prompt + canvas} positions, the model has {limit}.",
+            hint="Shorten the prompt or lower max_tokens.",
+            param="max_tokens",
+        )
+
+
+def check_ids(tokens: list[int], size: int) -> None:
+    wrong = [token for token in tokens if not 0 <= token < size]
+    if wrong:
+        raise InputError(f"Token ids must be within [0, {size - 1}], got {wrong[0]}.", param="prompt")
 
 
 def check_cache(request: Request) -> None:

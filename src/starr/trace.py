@@ -67,8 +67,8 @@ class Stats:
 
     @property
     def reused_share(self) -> float:
-        """Share of positions that forwards without a cache would have recomputed and these did not."""
-        return 1.0 - self.positions / max(self.forwards * self.row_positions, 1)
+        """Share of a cacheless run's positions that were not computed; 0 where more were (a shadow block)."""
+        return max(0.0, 1.0 - self.positions / max(self.forwards * self.row_positions, 1))
 
     def to_dict(self) -> dict[str, Any]:
         """All figures, derived ones included, as they stand in JSON."""

@@ -1,6 +1,7 @@
 """Streams as they go over the wire: settled text, frames, records, signs of life, clients that leave."""
 
 import json
+import socket
 import time
 
 import httpx
@@ -130,4 +131,19 @@ def test_the_deadline_of_a_request(model):
         with httpx.stream("POST", f"{here.url}/v1/chat/completions", json=body | {"stream": True}) as answer:
             last = [line for line in answer.iter_lines() if line][-1]
         assert "0.5 seconds" in json.loads(last.removeprefix("data: "))["error"]["message"]
+        wait_until(lambda: here.pool.running == 0)
+
+
+def test_a_reader_that_stalls_is_dropped(model):
+    with running(lambda: model, ping=0.2) as here, socket.socket() as reader:
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        body = {"messages": ASK, "stream": True, "trace": True, "max_tokens": 200, "n": 8, "timeout": 4.0}
+        body = json.dumps(body | {"strategy": "confidence"}).encode()
+        host, port = here.url.removeprefix("http://").split(":")
+        reader.connect((host, int(port)))
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n"
+        reader.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+        tasks = here.server.server_state.tasks
+        wait_until(lambda: tasks)
+        wait_until(lambda: not tasks)
         wait_until(lambda: here.pool.running == 0)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from starr.api import Options, Prompt, prompt_tokens, request_of
-from starr.errors import InputError, LengthError, did_you_mean
+from starr.api import Options, Prompt, request_of
+from starr.errors import InputError, did_you_mean
 from starr.model.load import Model
 from starr.request import Request, check_request, rule
 from starr.server.protocol import ChatBody, CompletionBody, Decoding, InfillBody, plain
@@ -100,13 +100,7 @@ def prompts_of(body: Decoding) -> Sequence[Prompt]:
 
 def choices(model: Model, prompt: Prompt, options: Options, n: int) -> list[Request]:
     """``n`` rows of one prompt, with seeds that follow each other; every row is watched."""
-    if options.infill:
-        first = request_of(model, prompt, options, stream=True)
-    else:
-        check_ids([part for part in prompt if isinstance(part, int)], model.spec.shape.vocab_size)
-        tokens, text = prompt_tokens(model, prompt, options.chat)
-        check_room(len(tokens), options.max_tokens, model.spec.max_length)
-        first = replace(request_of(model, tokens, options, stream=True), prompt=text)
+    first = request_of(model, prompt, options, stream=True)
     rows = [replace(first, seed=first.seed + place) for place in range(n)]
     check_request(rows[-1], model)
     return rows
@@ -125,22 +119,6 @@ def check_traced(rows: list[Request]) -> None:
             hint="Lower max_tokens, max_forwards or n.",
             param="trace",
         )
-
-
-def check_room(prompt: int, canvas: int, limit: int) -> None:
-    """Before the canvas is laid out: a number in a body must not cost memory."""
-    if prompt + canvas > limit:
-        raise LengthError(
-            f"Prompt and canvas need {prompt} + {canvas} = {prompt + canvas} positions, the model has {limit}.",
-            hint="Shorten the prompt or lower max_tokens.",
-            param="max_tokens",
-        )
-
-
-def check_ids(tokens: list[int], size: int) -> None:
-    wrong = [token for token in tokens if not 0 <= token < size]
-    if wrong:
-        raise InputError(f"Token ids must be within [0, {size - 1}], got {wrong[0]}.", param="prompt")
 
 
 def stops_of(stop: str | list[str] | None) -> tuple[str, ...]:

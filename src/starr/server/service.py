@@ -106,7 +106,7 @@ class Service:
 
     def streamed(self, job: Job, shape: Shape, plan: Plan, request: Request) -> Response:
         stream = Stream(job, shape, plan, self.settings.ping, self.settings.frame)
-        return Streamed(stream, lambda: self.close(job, shape, request))
+        return Streamed(stream, lambda: self.close(job, shape, request), plan.timeout + self.settings.ping)
 
     def close(self, job: Job, shape: Shape, request: Request) -> list[Outcome]:
         """Let go of a job, however it ended: count it, keep its trace for a while, note its size in the access log."""
@@ -162,16 +162,19 @@ class Service:
 
 
 class Streamed(StreamingResponse):
-    """A stream that lets go of its rows however it ends."""
+    """A stream that lets go of its rows however it ends, at the latest after ``patience`` seconds."""
 
-    def __init__(self, stream: Stream, closed: Callable[[], object]) -> None:
+    def __init__(self, stream: Stream, closed: Callable[[], object], patience: float) -> None:
         headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         super().__init__(stream.parts(), media_type="text/event-stream", headers=headers)
-        self.closed = closed
+        self.closed, self.patience = closed, patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            await super().__call__(scope, receive, send)
+            async with asyncio.timeout(self.patience):  # decoding has its own deadline; this one is for the reader
+                await super().__call__(scope, receive, send)
+        except TimeoutError:
+            log.info("closed a stream that nobody reads")
         finally:
             self.closed()
 
