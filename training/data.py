@@ -21,7 +21,7 @@ from training.tokenizer import BOS, EOS, render
 
 GRAIN = 16
 DRILL_LENGTH = 96
-LONG = ((192, 0.06), (320, 0.02))  # row length and share of rows: keeps canvases of 128 and 256 in distribution
+LONG = ((192, 0.04), (320, 0.01))  # row length and share of rows: keeps canvases of 128 and 256 in distribution
 
 
 @dataclass(frozen=True)

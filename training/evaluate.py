@@ -1,6 +1,7 @@
 """Prints the model card's tables: ``python -m training.evaluate [--limit N] [--strategy S …] [--out results.json]``.
 
-Canvas of 128, no cache, greedy, on the fixed test problems; accuracy in percent with Wilson's 95 % interval.
+Canvas of 128, no cache, greedy, on the fixed test problems; accuracy in percent with Wilson's 95 % interval. Samples
+are kept in ``--samples``: an interrupted evaluation goes on where it stopped, one with a higher limit adds to them.
 ``--show FILE`` prints the tables of a stored result again without decoding.
 """
 
@@ -8,40 +9,50 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import starr
-from starr.evals import list_functions, word_problems
+from starr.evals.evaluate import open_store
+from starr.evals.reproduce.bench import Bench, Measured
+from starr.evals.results import compare
+from starr.evals.runs import settings_for
 from starr.evals.stats import wilson
+from starr.evals.tasks import load_task
 
-TASKS = {module.TASK: module for module in (word_problems, list_functions)}
+TASKS = ("word-problems", "list-functions")
 STRATEGIES = ("confidence", "threshold:tau=0.9", "threshold:tau=0.7", "threshold:tau=0.5", "starr")
 CANVAS = 128
 
 
-def evaluate(model, task: str, strategy: str, limit: int, batch_size: int) -> dict:
-    """Decode and grade the first ``limit`` test problems; one record with counts per number of steps."""
-    module = TASKS[task]
-    problems = module.load()[:limit]
-    begin = time.perf_counter()
-    prompts = [problem.prompt for problem in problems]
-    results = starr.generate(model, prompts, strategy=strategy, max_tokens=CANVAS, batch_size=batch_size)
-    seconds = time.perf_counter() - begin
+def open_bench(model: starr.Model, name: str, samples: Path, limit: int, rows: int) -> Bench:
+    task = load_task(name)
+    settings = settings_for(model, task, max_tokens=CANVAS)
+    store = open_store(samples / f"{name}-{settings.weights}", settings, [], resume=True)
+    return Bench(model, task, settings, store, limit, rows)
+
+
+def record(bench: Bench, strategy: str, found: Measured) -> dict[str, Any]:
+    """Counts per number of steps, and the paired difference to ``confidence`` where that was decoded."""
     by_steps: dict[int, list[int]] = defaultdict(lambda: [0, 0])
-    for problem, result in zip(problems, results, strict=True):
-        by_steps[problem.steps][0] += module.grade(problem, result.text)
-        by_steps[problem.steps][1] += 1
+    items = dict(bench.items)
+    for sample in found.samples:
+        counts = by_steps[items[sample.index].facts["problem"].steps]
+        counts[0] += sample.correct
+        counts[1] += 1
+    base = bench.store.of("confidence")
+    pair = compare(found.samples, base) if base and strategy != "confidence" else None
     return {
-        "task": task,
+        "task": bench.task.name,
         "strategy": strategy,
-        "n": len(problems),
-        "right": sum(right for right, _ in by_steps.values()),
+        "n": found.figures["n"],
+        "right": found.figures["correct"],
         "by_steps": {str(steps): by_steps[steps] for steps in sorted(by_steps)},
-        "forwards": sum(result.stats.forwards for result in results) / len(results),
-        "tokens": sum(result.stats.tokens for result in results) / len(results),
-        "seconds": seconds,
+        "forwards": found.figures["forwards"],
+        "tokens": found.figures["tokens"],
+        "to_confidence": pair and {name: pair[name] for name in ("n", "difference", "interval")},
     }
 
 
@@ -50,44 +61,53 @@ def percent(right: int, n: int) -> str:
     return f"{100 * right / n:.1f} ({100 * low:.1f} to {100 * high:.1f})"
 
 
-def tables(records: list[dict]) -> str:
+def paired(pair: dict[str, Any] | None) -> str:
+    if pair is None:
+        return "–"
+    low, high = pair["interval"]
+    return f"{100 * pair['difference']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}), n = {pair['n']}"
+
+
+def tables(records: Sequence[dict[str, Any]]) -> str:
     """Two Markdown tables: per strategy, and per number of steps."""
     lines = [
-        "| task | strategy | n | accuracy % (95 % interval) | forwards | tokens per forward |",
-        "|---|---|---|---|---|---|",
+        "| task | strategy | n | accuracy % (95 % interval) | paired, to `confidence` | forwards | tokens/forward |",
+        "|---|---|---|---|---|---|---|",
     ]
     for r in records:
-        speed = f"{r['forwards']:.1f} | {r['tokens'] / r['forwards']:.2f}"
-        lines.append(f"| {r['task']} | {r['strategy']} | {r['n']} | {percent(r['right'], r['n'])} | {speed} |")
+        cells = (r["task"], f"`{r['strategy']}`", r["n"], percent(r["right"], r["n"]), paired(r["to_confidence"]))
+        lines.append(f"| {' | '.join(map(str, cells))} | {r['forwards']:.1f} | {r['tokens'] / r['forwards']:.2f} |")
     lines += ["", "| task | strategy | steps | n | accuracy % (95 % interval) |", "|---|---|---|---|---|"]
     for r in records:
         for steps, (right, n) in r["by_steps"].items():
-            lines.append(f"| {r['task']} | {r['strategy']} | {steps} | {n} | {percent(right, n)} |")
+            lines.append(f"| {r['task']} | `{r['strategy']}` | {steps} | {n} | {percent(right, n)} |")
     return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=None, help="a folder; the bundled model without it")
-    parser.add_argument("--task", action="append", choices=sorted(TASKS))
+    parser.add_argument("--task", action="append", choices=TASKS)
     parser.add_argument("--strategy", action="append")
     parser.add_argument("--limit", type=int, default=1000)
-    parser.add_argument("--batch-size", type=int, default=16)
-    parser.add_argument("--dtype", default=None)
-    parser.add_argument("--out", type=Path, default=None, help="a JSON file that collects the records")
+    parser.add_argument("--batch-size", type=int, default=8)
+    parser.add_argument("--samples", type=Path, default=Path("runs/card"), help="the folder of all samples")
+    parser.add_argument("--out", type=Path, default=None, help="a JSON file; records in it of other runs are kept")
     parser.add_argument("--show", type=Path, default=None)
     options = parser.parse_args()
     if options.show:
         print(tables(json.loads(options.show.read_text())))
         return
-    model = starr.load(options.model, dtype=options.dtype)
-    records = []
-    for strategy in options.strategy or STRATEGIES:
-        for task in options.task or TASKS:
-            records.append(evaluate(model, task, strategy, options.limit, options.batch_size))
+    model = starr.load(options.model)
+    earlier = json.loads(options.out.read_text()) if options.out and options.out.exists() else []
+    records = {(r["task"], r["strategy"]): r for r in earlier}
+    for name in options.task or TASKS:
+        bench = open_bench(model, name, options.samples, options.limit, options.batch_size)
+        for strategy in options.strategy or STRATEGIES:
+            records[name, strategy] = record(bench, strategy, bench.measure([bench.run(strategy)])[0])
             if options.out:
-                options.out.write_text(json.dumps(records, indent=1) + "\n")
-    print(tables(records))
+                options.out.write_text(json.dumps(list(records.values()), indent=1) + "\n")
+    print(tables(list(records.values())))
 
 
 if __name__ == "__main__":

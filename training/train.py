@@ -1,7 +1,8 @@
 """Trains the bundled model with LLaDA's objective: ``python -m training.train --tokenizer DIR --out DIR --minutes 70``.
 
 The schedule runs on wall-clock time, so a run always ends decayed at its time, whatever the machine; ``--resume``
-continues from ``OUT/last.pt`` with the time already used. Every log line is one JSON object in ``OUT/log.jsonl``.
+continues from ``OUT/last.pt`` with the time already used. Ctrl-C and SIGTERM end a run after its step, saved. Every
+log line is one JSON object in ``OUT/log.jsonl``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import argparse
 import copy
 import json
 import os
+import signal
+import threading
 import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -35,7 +38,7 @@ class Options:
     minutes: float = 70.0
     seed: int = 0
     lr: float = 2.5e-3
-    tokens_per_step: int = 3072
+    tokens_per_step: int = 4096
     warmup_steps: int = 200
     decay_share: float = 0.3
     ema: float = 0.997
@@ -145,8 +148,9 @@ def train(options: Options) -> None:
     stream = batches(RowSource(tokenizer, options.seed + run.step), options.tokens_per_step, options.mix)
     saved = checked = run.seconds
     losses: list[float] = []
+    stopped = asked_to_stop()
     clock = time.monotonic()
-    while run.seconds < 60.0 * options.minutes:
+    while run.seconds < 60.0 * options.minutes and not stopped.is_set():
         batch = next(stream)
         loss = loss_of(trunk, run, batch, noise)
         update(run, loss, options)
@@ -164,7 +168,21 @@ def train(options: Options) -> None:
             run.save(options.out / "last.pt", shape)
             saved = run.seconds
     run.save(options.out / "last.pt", shape)
-    log(options, run, heldout.check(run.ema, tokenizer, options.check_count) | {"done": True})
+    if not stopped.is_set():
+        log(options, run, heldout.check(run.ema, tokenizer, options.check_count) | {"done": True})
+
+
+def asked_to_stop() -> threading.Event:
+    """Set by the first Ctrl-C or SIGTERM; a second one ends the process at once."""
+    stopped = threading.Event()
+
+    def ask(number: int, _: object) -> None:
+        stopped.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    signal.signal(signal.SIGINT, ask)
+    signal.signal(signal.SIGTERM, ask)
+    return stopped
 
 
 def log(options: Options, run: Run, values: dict[str, Any]) -> None:
