@@ -45,6 +45,16 @@ def test_a_misspelt_strategy_is_named_before_the_model_is_loaded(starr):
     assert "Did you mean 'threshold'?" in result.line
 
 
+def test_all_leaves_out_what_a_cache_refuses_and_says_so(run):
+    result = run("race", "hello", "--strategies", "all", "--cache", "dual", "--json")
+    assert result.code == 0
+    ran = {row["strategy"].partition(":")[0] for row in json.loads(result.out)}
+    assert {"starr", "klass"} < ran
+    assert not ran & {"wino", "daedal"}
+    assert "Left out wino: Cache dual cannot be used: wino needs its shadow block" in result.err
+    assert run("race", "hello", "--strategies", "wino", "--cache", "dual").code == 2
+
+
 def test_nothing_to_race(run):
     assert "--strategies" in run("race", "hello", "--strategies", " , ").line
 

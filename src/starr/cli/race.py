@@ -56,6 +56,8 @@ def race(options: Options) -> None:
     arguments = options.arguments() | {"trace": options.out is not None}
     model = options.load()
     starr.generate(model, prompt, **(arguments | {"max_forwards": 1}))  # the first forward of a process is slower
+    if options.strategies.strip() == "all":
+        runners = [runner for runner in runners if servable(model, prompt, runner, arguments, options.quiet)]
     results = list(run_lanes(model, prompt, runners, arguments, options.live and not options.quiet))
     results.sort(key=lambda result: result.stats.forwards)
     right = [None if options.answer is None else is_right(result.text, options.answer) for result in results]
@@ -80,6 +82,21 @@ def split_forms(text: str) -> list[str]:
     if not forms:
         raise InputError("--strategies must name at least one strategy.", param="strategies")
     return forms
+
+
+def servable(model: Model, prompt: str, runner: Strategy, arguments: dict[str, Any], quiet: bool) -> bool:
+    """Whether a strategy can be had with these options; says why not, if it is the strategy or its cache."""
+    from starr.api import options_from, request_of
+    from starr.request import check_request
+
+    try:
+        check_request(request_of(model, prompt, options_from(arguments | {"strategy": runner})), model)
+    except InputError as error:
+        if error.param not in ("strategy", "cache"):
+            raise
+        note(f"Left out {runner.name}: {error}", quiet)
+        return False
+    return True
 
 
 def run_lanes(
