@@ -33,29 +33,18 @@ def test_every_reference_answer_passes_its_tests(split):
             assert function(*arguments) == expected, problem
 
 
-class Fixed:
-    """A stand-in for Random that always chooses one style."""
-
-    def __init__(self, style):
-        self.style = style
-
-    def choice(self, options):
-        assert self.style in options
-        return self.style
-
-
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("op", NUMBER_OPS + LIST_OPS + NUMBER_ENDS + (COUNT,), ids=lambda op: op.name)
 def test_every_style_means_the_same(style, op):
     chain = [Chosen(NUMBER_OPS[2], 3), Chosen(LIST_OPS[1], 0), Chosen(op, max(op.low, 1))]
     xs = [9, -4, 3, 8, 5, 14, 6, 7]
-    assert run(write_function(Fixed(style), chain))(xs) == apply_chain(chain, xs)
+    assert run(write_function(style, chain))(xs) == apply_chain(chain, xs)
 
 
 @pytest.mark.parametrize("style", STYLES)
 def test_strings_in_every_style(style):
     chain = [Chosen(op, op.low) for op in WORD_OPS[:3]] + [Chosen(JOIN, 0)]
-    assert run(write_function(Fixed(style), chain))(["to", "stone", "sun"]) == "ENOTS NUS"
+    assert run(write_function(style, chain))(["to", "stone", "sun"]) == "ENOTS NUS"
 
 
 def test_chains_of_the_splits_are_disjoint_and_single_operations_shared():

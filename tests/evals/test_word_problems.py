@@ -4,9 +4,8 @@ import pytest
 
 from starr.errors import InputError
 from starr.evals import word_patterns as patterns
-from starr.evals.problem import held_out
 from starr.evals.word_problems import TASK, final_number, generate, grade, load
-from starr.evals.word_steps import HELD_OUT_ONE_IN, SIGNS, draw_kinds, draw_steps, is_sensible
+from starr.evals.word_steps import SIGNS, TRAINED_ANYWAY, draw_kinds, draw_steps, is_held_out, is_sensible
 
 EQUATION = re.compile(r"(\d+) ([-+*/]) (\d+) = (\d+)")
 MEANING = {"+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "/": lambda a, b: a / b}
@@ -83,7 +82,8 @@ def test_step_sequences_of_the_splits_are_disjoint():
     train = {tuple(draw_kinds(rng, "train")) for _ in range(500)}
     test = {tuple(draw_kinds(rng, "test")) for _ in range(500)}
     assert not train & test
-    assert all(held_out(kinds, HELD_OUT_ONE_IN) for kinds in test)
+    assert all(is_held_out(list(kinds)) for kinds in test)
+    assert {tuple(kinds) for kinds in TRAINED_ANYWAY} <= train
     assert all(is_sensible(list(kinds)) and set(kinds) <= set(SIGNS) for kinds in train | test)
 
 

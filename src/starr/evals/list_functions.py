@@ -14,12 +14,12 @@ from typing import Any
 
 from starr.evals import list_ops as ops
 from starr.evals.list_ops import Chosen, Op
-from starr.evals.list_styles import write_function
+from starr.evals.list_styles import draw_style, write_function
 from starr.evals.problem import Problem, check_split, held_out, load_packaged
 
 TASK = "list-functions"
 HELD_OUT_ONE_IN = 5
-COUNTS, COUNT_WEIGHTS = (1, 2, 3, 4), (15, 35, 30, 20)
+COUNTS, COUNT_WEIGHTS = (1, 2, 3, 4), (20, 38, 27, 15)
 VERBS = ("Write", "Give me", "Define")
 WHATS = ("a function that", "a Python function f that", "a short function that")
 LINKS = (", then ", ", and then ", " and ")
@@ -34,7 +34,7 @@ def generate(seed: int, count: int, split: str = "train") -> Iterator[Problem]:
     for index in range(count):
         chain, strings = draw_chain(rng, split)
         tests = tuple(draw_test(rng, chain, strings) for _ in range(TESTS_PER_PROBLEM))
-        answer = write_function(rng, chain)
+        answer = write_function(draw_style(rng), chain)
         prompt = ask(rng, chain, strings, split)
         yield Problem(f"{TASK}-{split}-{seed}-{index}", TASK, prompt, answer, len(chain), tests)
 

@@ -7,12 +7,16 @@ from random import Random
 from starr.evals.list_ops import Chosen
 
 HEAD = "def f(xs):"
-STYLES = ("comprehension", "builtins", "loop")
+# The first leads a little: with equal shares, greedy decoding would change its mind in the middle of a function.
+STYLES, STYLE_WEIGHTS = ("comprehension", "builtins", "loop"), (45, 30, 25)
 
 
-def write_function(rng: Random, chain: list[Chosen]) -> str:
-    """The function in a style drawn per function, for 1 to 4 operations; the last line returns."""
-    style = rng.choice(STYLES)
+def draw_style(rng: Random) -> str:
+    return rng.choices(STYLES, STYLE_WEIGHTS)[0]
+
+
+def write_function(style: str, chain: list[Chosen]) -> str:
+    """The function in one style, for 1 to 4 operations; the last line returns."""
     if style == "loop":
         return write_loop(chain)
     lines = [expression(item, style) for item in chain]
