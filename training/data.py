@@ -28,7 +28,7 @@ LONG = ((192, 0.04), (320, 0.01))  # row length and share of rows: keeps canvase
 class Mix:
     """Shares of rows: drills, list-functions among the rest, problems of one or two steps among word-problems."""
 
-    drills: float = 0.08
+    drills: float = 0.25
     functions: float = 0.35
     short: float = 0.2
 
@@ -98,13 +98,17 @@ class RowSource:
 
 
 def drill(rng: Random) -> tuple[str, str]:
-    """A random sum as (question, result), with the ranges of ``word-problems``; a third have one-digit numbers."""
-    sign, small = rng.choice("++--**/"), rng.random() < 0.33
+    """A random sum as (question, result), with the ranges of ``word-problems``; half of + and - have two long numbers.
+
+    Sums of two long numbers are what totals need and what is learnt last: in a problem their results can mostly be
+    copied from the next sentence, here they cannot.
+    """
+    sign, long = rng.choice("+++--*/"), rng.random() < 0.5
     if sign in "+-":
-        b = rng.randint(2, 9 if small or rng.random() < 0.6 else 60)
-        a = rng.randint(2, 9 if small else 90)
+        b = rng.randint(10, 58) if long else rng.randint(2, 9)
+        a = rng.randint(2, 60 - b if long else 90)
         return (f" {a} + {b} =", f" {a + b}.") if sign == "+" else (f" {a + b} - {b} =", f" {a}.")
-    a, b = (rng.randint(2, 10), rng.randint(2, 5 if small else 9)) if rng.random() < 0.8 else (rng.randint(2, 25), 2)
+    a, b = (rng.randint(2, 10), rng.randint(2, 9)) if rng.random() < 0.7 else (rng.randint(2, 25), 2)
     return (f" {a} * {b} =", f" {a * b}.") if sign == "*" else (f" {a * b} / {b} =", f" {a}.")
 
 

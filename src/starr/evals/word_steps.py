@@ -1,7 +1,8 @@
 """The arithmetic of ``word-problems``: which step kinds follow one another, and their numbers.
 
 A problem follows one amount (the *focus*) through its steps; a comparison gives a second person an amount of their own
-and moves the focus there. All numbers stay in 2..200, products and quotients in the tables up to 10 or doubling.
+and moves the focus there. All numbers stay in 2..200, products and quotients in the tables up to 10 or doubling, and
+the sums of two people's amounts below 61: a small model needs to see every pair of long numbers often.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ SIGNS = {
     "sell": "*", "share": "/", "total": "+", "diff": "-",
 }  # fmt: skip
 STEP_COUNTS = (2,) * 30 + (3,) * 28 + (4,) * 20 + (5,) * 13 + (6,) * 9
+LARGEST = {"total": 60, "diff": 60, "bags": 100, "sell": 200}  # number of a step, 99 for the others
 HELD_OUT_ONE_IN = 5
 # By hash every two-step total would be held out, and a third of the test with it: two of the three are trained.
 TRAINED_ANYWAY = (["more", "total"], ["fewer", "total"])
@@ -79,7 +81,7 @@ def draw_steps(rng: Random, kinds: list[str]) -> list[Step] | None:
         pair = (amount, first) if kind in ("total", "diff") else (amount, draw_operand(rng, kind, amount))
         left, right = order(kind, *pair)
         result = compute(kind, left, right)
-        if not (right >= 2 and 2 <= result <= 200 and (kind == "total" or result < 100 or kind in ("bags", "sell"))):
+        if not (right >= 2 and result >= 2 and max(left, result) <= LARGEST.get(kind, 99)):
             return None
         steps.append(Step(kind, left, right, result, second))
         amount = result
