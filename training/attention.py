@@ -17,7 +17,7 @@ class PlainAttention(Attention):
             wide = scores.float()
             share = (wide - wide.amax(-1, keepdim=True)).exp()
             share = (share / share.sum(-1, keepdim=True)).to(v.dtype)
-        return self.o_proj(torch.matmul(share, v).transpose(1, 2).flatten(2))
+        return torch.matmul(share, v).transpose(1, 2).flatten(2)
 
 
 def trainable(shape: Shape) -> Transformer:

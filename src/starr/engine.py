@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from starr.batch import Batch, ask_of, batch_of
+from starr.batch import Batch, ask_of, batch_of, kind_of
 from starr.canvas import Canvas, apply, join, new_canvas, select, trim
 from starr.decide import Group, decide, regroup
 from starr.enforce import enforce
@@ -125,9 +125,9 @@ class Engine:
         return decision, torch.where(verdict.end[:, None], verdict.commit.to(action.dtype), action), verdict
 
     def _call(self, window: Tensor, observed: Places) -> Call:
-        ragged = len({row.length for row in self.rows}) > 1
-        plan = self.next
-        return Call(self.canvas, self.batch, window, observed, plan.query, plan.most_queried, ragged, self.buffer)
+        plain = sum(row.length for row in self.rows if kind_of(row.request) == "plain")
+        total, plan = sum(row.length for row in self.rows), self.next
+        return Call(self.canvas, self.batch, window, observed, plan.query, plan.most_queried, plain, total, self.buffer)
 
     def _eos_last(self, found: Proposals, observed: Places) -> Proposals:
         """Proposed ends of text wait, in the rows that want it so."""
@@ -172,7 +172,7 @@ class Engine:
             spent = calls * positions + self._measuring(row) + self._shadowing(row, self.next.widths[i])
             row.forwards += calls
             row.positions += spent
-            row.padded += calls * (self.next.most_queried - positions)
+            row.padded += calls * (self.next.most_queried - positions) * (kind_of(row.request) != "plain")
             row.full_forwards += calls * (positions == row.length)
             if kept is not None and row.request.trace:
                 row.history.append((kept, i, now - row.started, spent))

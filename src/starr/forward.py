@@ -40,10 +40,10 @@ def columns_of(tokens: Tensor) -> Tensor:
     return torch.arange(tokens.shape[1], device=tokens.device)[None]
 
 
-def whole(net: Transformer, tokens: Tensor, length: Tensor, ragged: bool) -> Hidden:
-    """Every position of every row (K, C), without a buffer."""
-    attend = columns_of(tokens)[:, :-1] < length[:, None] if ragged else None
-    return Hidden(net(tokens[:, :-1], attend=attend))
+def whole(net: Transformer, tokens: Tensor, length: Tensor, total: int) -> Hidden:
+    """Every position of every row (K, C), ``total`` in all, without a buffer."""
+    tokens = tokens[:, :-1]
+    return Hidden(net(tokens) if total == tokens.numel() else net.packed(tokens, length, total))
 
 
 def queried(net: Transformer, tokens: Tensor, length: Tensor, where: Places, buffer: KVBuffer) -> Hidden:
@@ -113,7 +113,8 @@ class Call:
     observed: Places  # (B, O): the positions to predict
     query: Tensor  # (B, C) bool, for rows with a buffer
     most_queried: int
-    ragged: bool
+    plain: int  # positions of all rows of whole forwards
+    total: int  # positions of all rows
     buffer: KVBuffer | None
 
 
@@ -133,7 +134,7 @@ def compute(net: Transformer, spec: ModelSpec, call: Call) -> States:
     parts: list[tuple[Tensor, Hidden]] = []
     if len(batch.plain):
         tokens, length = rows_of(batch.plain, canvas.tokens, canvas.length)
-        parts.append((batch.plain, whole(net, tokens, length, call.ragged)))
+        parts.append((batch.plain, whole(net, tokens, length, call.plain)))
     if len(batch.buffered) and call.buffer is not None:
         tokens, length, query = rows_of(batch.buffered, canvas.tokens, canvas.length, call.query)
         parts.append((batch.buffered, queried(net, tokens, length, places(query, call.most_queried), call.buffer)))
@@ -146,7 +147,7 @@ def compute(net: Transformer, spec: ModelSpec, call: Call) -> States:
     unguided = None
     if batch.guidance is not None:
         blind = canvas.tokens.masked_fill(canvas.column_index < canvas.start[:, None], spec.mask_id)
-        without = whole(net, blind, canvas.length, call.ragged)
+        without = whole(net, blind, canvas.length, call.total)
         unguided = without.at(call.observed.index, spec.shift).flatten(0, 1)
     return States(states.flatten(0, 1), shadow, unguided)
 

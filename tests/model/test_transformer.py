@@ -42,3 +42,15 @@ def test_hidden_states_do_not_depend_on_the_other_rows():
     net = Transformer(SHAPE)
     tokens = torch.randint(0, 40, (4, 9))
     torch.testing.assert_close(net(tokens)[2:3], net(tokens[2:3]), atol=1e-6, rtol=0)
+
+
+def test_packed_rows_have_the_states_of_padded_ones():
+    torch.manual_seed(2)
+    net, length = Transformer(SHAPE), torch.tensor([5, 9, 1, 7])
+    tokens = torch.randint(0, 40, (4, 9))
+    real = torch.arange(9) < length[:, None]
+    with torch.inference_mode():
+        packed = net.packed(tokens, length, 22)
+        torch.testing.assert_close(packed[real], net(tokens, attend=real)[real])
+        torch.testing.assert_close(packed[2, :1], net(tokens[2:3, :1])[0])
+    assert not packed[~real].any()

@@ -9,11 +9,13 @@ buffer the queries are the keys: the plain forward, used for training and for ``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+
+from starr.model.packing import Packing
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,7 @@ class Place:
     sin: Tensor
     attend: Tensor | None  # (B, 1, 1 or Q, S) bool
     write: Tensor  # (B, kv_heads, Q, head_width) int64: buffer slots
+    packing: Packing | None = None
 
 
 class Linear(nn.Linear):
@@ -129,12 +132,11 @@ class Attention(nn.Module):
         return rotate(q, cos, sin), rotate(k, cos, sin), v
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, attend: Tensor | None) -> Tensor:
-        """Attend from (B, H, Q, ·) over (B, kv_heads, S, ·); ``attend`` (B, 1, 1 or Q, S) bool, None for all."""
+        """(B, Q, D) before ``o_proj``: (B, H, Q, ·) over (B, kv_heads, S, ·); ``attend`` (B, 1, 1 or Q, S) or None."""
         group = self.shape.heads // self.shape.kv_heads
         if group > 1:
             k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=attend)
-        return self.o_proj(mixed.transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=attend).transpose(1, 2).flatten(2)
 
 
 class MLP(nn.Module):
@@ -196,6 +198,17 @@ class Transformer(nn.Module):
             x = self.through(index, x, place, buffer)
         return self.norm(x)  # type: ignore[no-any-return]
 
+    def packed(self, tokens: Tensor, length: Tensor, total: int) -> Tensor:
+        """(B, S, D): ``forward`` without a buffer, for rows of different ``length`` (B,) whose sum is ``total``."""
+        packing = Packing.of(length, tokens.shape[1], total)
+        attend = torch.arange(tokens.shape[1], device=tokens.device) < length[:, None]
+        flat = packing.pack(tokens)
+        place = replace(self.place(flat, packing.positions, attend, None), packing=packing)
+        x = self.embed(flat)
+        for index in range(len(self.layers)):
+            x = self.through(index, x, place, None)
+        return packing.spread(self.norm(x))
+
     def moved(self, tokens: Tensor, positions: Tensor, attend: Tensor, buffer: KVBuffer) -> Tensor:
         """(B, Q): 1 - cosine between the values that layer 1 would have now and those in the buffer.
 
@@ -227,7 +240,12 @@ class Transformer(nn.Module):
         if buffer is not None:
             k = buffer.keys[index].scatter_(2, place.write, k)
             v = buffer.values[index].scatter_(2, place.write, v)
-        x = x + layer.attention(q, k, v, place.attend)  # type: ignore[operator]
+        if place.packing is not None:
+            q, k, v = (place.packing.spread_heads(part) for part in (q, k, v))
+        mixed = layer.attention(q, k, v, place.attend)  # type: ignore[operator]
+        if place.packing is not None:
+            mixed = place.packing.pack(mixed)
+        x = x + layer.attention.o_proj(mixed)  # type: ignore[operator,union-attr]
         return x + layer.mlp(layer.mlp_norm(x))  # type: ignore[no-any-return,operator]
 
 
