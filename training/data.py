@@ -19,6 +19,7 @@ from starr.evals import list_functions, word_problems
 from starr.evals.problem import Problem
 from training.tokenizer import BOS, EOS, render
 
+SPACE = "Ġ"  # how byte-level tokens spell it
 GRAIN = 16
 DRILL_LENGTH = 96
 LONG = ((192, 0.04), (320, 0.01))  # row length and share of rows: keeps canvases of 128 and 256 in distribution
@@ -28,17 +29,21 @@ LONG = ((192, 0.04), (320, 0.01))  # row length and share of rows: keeps canvase
 class Mix:
     """Shares of rows: drills, list-functions among the rest, problems of one or two steps among word-problems."""
 
-    drills: float = 0.25
+    drills: float = 0.1
     functions: float = 0.35
     short: float = 0.2
 
 
 @dataclass(frozen=True)
 class Row:
-    """``least`` masks are always set: half of a drill's, since its results do not depend on one another."""
+    """``least`` masks are always set: half of a drill's, since its results do not depend on one another.
+
+    ``late`` are the digits of an answer, which half of the rows lose from the right (see ``mask_tokens``).
+    """
 
     tokens: list[int]
     maskable: list[bool]
+    late: list[bool]
     least: int = 1
 
 
@@ -46,6 +51,7 @@ class Row:
 class Batch:
     tokens: Tensor  # (B, L) int64
     maskable: Tensor  # (B, L) bool
+    late: Tensor  # (B, L) bool
     least: Tensor  # (B,) int64
 
 
@@ -55,6 +61,7 @@ class RowSource:
     def __init__(self, tokenizer: Tokenizer, seed: int) -> None:
         self.tokenizer, self.rng = tokenizer, Random(seed)
         self.eos, self.bos = tokenizer.token_to_id(EOS), tokenizer.token_to_id(BOS)
+        self.digits = {tokenizer.token_to_id(space + digit) for space in ("", SPACE) for digit in "0123456789"}
         many = 10**9
         self.problems = word_problems.generate(seed, many)
         self.short = word_problems.generate(seed, many, steps=(1, 2))
@@ -72,7 +79,8 @@ class RowSource:
         answer = self.tokenizer.encode(problem.answer).ids
         length = self.row_length(len(prompt) + len(answer) + 1)
         canvas = answer + [self.eos] * (length - len(prompt) - len(answer))
-        return Row(prompt + canvas, [False] * len(prompt) + [True] * len(canvas))
+        late = [token in self.digits for token in canvas]
+        return Row(prompt + canvas, [False] * len(prompt) + [True] * len(canvas), [False] * len(prompt) + late)
 
     def row_length(self, least: int) -> int:
         """Mostly the next multiple of 16 or a little more, now and then a long row."""
@@ -94,19 +102,18 @@ class RowSource:
             tokens += question + result
             maskable += [False] * len(question) + [True] * len(result)
         rest = DRILL_LENGTH - len(tokens)
-        return Row(tokens + [self.eos] * rest, maskable + [False] * rest, least=sum(maskable) // 2)
+        return Row(tokens + [self.eos] * rest, maskable + [False] * rest, [False] * DRILL_LENGTH, sum(maskable) // 2)
 
 
 def drill(rng: Random) -> tuple[str, str]:
     """A random sum as (question, result), with the ranges of ``word-problems``; half of + and - have two long numbers.
 
-    Sums of two long numbers are what totals need and what is learnt last: in a problem their results can mostly be
-    copied from the next sentence, here they cannot.
+    Sums of two long numbers are what totals need, and what is learnt last.
     """
     sign, long = rng.choice("+++--*/"), rng.random() < 0.5
     if sign in "+-":
         b = rng.randint(10, 58) if long else rng.randint(2, 9)
-        a = rng.randint(2, 60 - b if long else 90)
+        a = rng.randint(2, 60 - b if long else rng.choice((9, 90)))
         return (f" {a} + {b} =", f" {a + b}.") if sign == "+" else (f" {a + b} - {b} =", f" {a}.")
     a, b = (rng.randint(2, 10), rng.randint(2, 9)) if rng.random() < 0.7 else (rng.randint(2, 25), 2)
     return (f" {a} * {b} =", f" {a * b}.") if sign == "*" else (f" {a * b} / {b} =", f" {a}.")
@@ -124,12 +131,15 @@ def batches(source: RowSource, tokens_per_step: int, mix: Mix) -> Iterator[Batch
 
 
 def collate(rows: list[Row]) -> Batch:
-    tokens, maskable = [row.tokens for row in rows], [row.maskable for row in rows]
-    return Batch(torch.tensor(tokens), torch.tensor(maskable), torch.tensor([row.least for row in rows]))
+    tokens, maskable = torch.tensor([row.tokens for row in rows]), torch.tensor([row.maskable for row in rows])
+    return Batch(tokens, maskable, torch.tensor([row.late for row in rows]), torch.tensor([row.least for row in rows]))
 
 
 def mask_tokens(batch: Batch, mask_id: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """LLaDA's noise with stratified shares: n ~ U{least..G} masks per row, one stratum per row of the batch.
+
+    Which n is random, but that half of the rows lose their digits from the right. Under random masks the result of a
+    sum mostly stands somewhere else, to be copied; while decoding, what comes after it is not there yet.
 
     Returns the noised tokens (B, L), which are masked (B, L) bool, and each row's n (B,).
     """
@@ -138,6 +148,10 @@ def mask_tokens(batch: Batch, mask_id: int, generator: torch.Generator) -> tuple
     strata = (torch.randperm(rows, generator=generator) + torch.rand(rows, generator=generator)) / rows
     span = room - batch.least
     count = batch.least + (strata * (span + 1)).long().clamp(max=span)
-    score = torch.rand(batch.tokens.shape, generator=generator).masked_fill(~batch.maskable, 2.0)
+    score = torch.rand(batch.tokens.shape, generator=generator)
+    after = batch.late.flip(1).cumsum(1).flip(1)  # digits from here on
+    falling = 0.5 * after / after[:, :1].clamp(min=1)
+    ordered = torch.rand(rows, 1, generator=generator) < 0.5
+    score = torch.where(batch.late & ordered, falling, score).masked_fill(~batch.maskable, 2.0)
     masked = score.argsort(1).argsort(1) < count[:, None]
     return batch.tokens.masked_fill(masked, mask_id), masked, count

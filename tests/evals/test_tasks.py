@@ -2,6 +2,7 @@
 
 import ast
 import hashlib
+import json
 import random
 import re
 from pathlib import Path
@@ -75,6 +76,17 @@ def test_gsm8k_scores_equal_lm_eval(benchmark_data):
     assert ours == expected
     assert all(strict and flexible for strict, flexible in ours[:1319])
     assert set(ours[1319:]) == {(True, True), (True, False), (False, True), (False, False)}
+
+
+def test_scores_of_answers_that_a_model_gave_equal_lm_eval():
+    """200 answers of the bundled model to its own problems, whose references end like those of GSM8K."""
+    rows = [json.loads(line) for line in (Path(__file__).parent / "generated.jsonl").read_text().splitlines()]
+    assert len(rows) == 200
+    texts, golds = [row["text"] for row in rows], [row["gold"] for row in rows]
+    items = gsm8k.items([{"question": "", "answer": gold} for gold in golds], [{"question": "", "answer": ""}] * 5)
+    ours = [(g["strict"], g["flexible"]) for g in (gsm8k.grade(i, t).scores for i, t in zip(items, texts, strict=True))]
+    assert ours == lm_eval_gsm8k_scores(texts, golds)
+    assert {True, False} <= {strict for strict, _ in ours}
 
 
 def test_math500_prompt_has_lm_evals_examples(benchmark_data):

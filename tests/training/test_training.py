@@ -61,7 +61,8 @@ def test_batches_hold_one_length(tokenizer):
 def test_masks_are_stratified_and_only_where_allowed():
     allowed = torch.zeros(64, 40, dtype=torch.bool)
     allowed[:, 8:] = True
-    batch = Batch(torch.ones(64, 40, dtype=torch.long), allowed, torch.ones(64, dtype=torch.long))
+    late = torch.zeros_like(allowed)
+    batch = Batch(torch.ones(64, 40, dtype=torch.long), allowed, late, torch.ones(64, dtype=torch.long))
     noised, masked, count = mask_tokens(batch, 9, torch.Generator().manual_seed(0))
     assert (masked.sum(1) == count).all()
     assert not (masked & ~allowed).any()
@@ -69,6 +70,18 @@ def test_masks_are_stratified_and_only_where_allowed():
     assert count.min() == 1
     assert count.max() == 32
     assert torch.bincount(count)[1:].max() == 2  # 64 strata over 32 counts
+
+
+def test_half_of_the_rows_lose_their_digits_from_the_right():
+    late = torch.zeros(2000, 40, dtype=torch.bool)
+    late[:, 10:40:3] = True
+    ones = torch.ones(2000, dtype=torch.long)
+    batch = Batch(torch.ones(2000, 40, dtype=torch.long), torch.ones_like(late), late, ones)
+    _, masked, _ = mask_tokens(batch, 9, torch.Generator().manual_seed(0))
+    digits = masked[:, 10:40:3].int()
+    some = (digits.sum(1) > 1) & (digits.sum(1) < 9)
+    falling = (digits.diff(dim=1) >= 0).all(1)  # never a mask to the left of a digit that is there
+    assert 0.3 < falling[some].float().mean() < 0.5  # ordered rows are all masked sooner
 
 
 def test_orthogonalise_gives_singular_values_near_one():
