@@ -17,11 +17,15 @@ from torch import Tensor
 
 from starr.evals import list_functions, word_problems
 from starr.evals.problem import Problem
+from starr.evals.word_patterns import WORDINGS
+from starr.evals.word_problems import Story
+from starr.evals.word_steps import SIGNS, Step
 from training.tokenizer import BOS, EOS, render
 
 SPACE = "Ġ"  # how byte-level tokens spell it
 GRAIN = 16
 DRILL_LENGTH = 96
+BARE = 0.3  # share of drills without words
 LONG = ((192, 0.04), (320, 0.01))  # row length and share of rows: keeps canvases of 128 and 256 in distribution
 
 
@@ -29,7 +33,7 @@ LONG = ((192, 0.04), (320, 0.01))  # row length and share of rows: keeps canvase
 class Mix:
     """Shares of rows: drills, list-functions among the rest, problems of one or two steps among word-problems."""
 
-    drills: float = 0.1
+    drills: float = 0.18
     functions: float = 0.35
     short: float = 0.2
 
@@ -92,31 +96,43 @@ class RowSource:
         return -(-least // GRAIN) * GRAIN + GRAIN * (self.rng.random() < 0.25)
 
     def drill_row(self) -> Row:
-        """Bare equations one after another; results and full stops may be masked."""
+        """Sums one after another; only their results may be masked."""
         tokens, maskable = [self.bos], [False]
         while True:
-            left, right = drill(self.rng)
-            question, result = self.tokenizer.encode(left).ids, self.tokenizer.encode(right).ids
-            if len(tokens) + len(question) + len(result) > DRILL_LENGTH:
+            parts = [self.tokenizer.encode(text).ids for text in drill(self.rng)]
+            if len(tokens) + sum(map(len, parts)) > DRILL_LENGTH:
                 break
-            tokens += question + result
-            maskable += [False] * len(question) + [True] * len(result)
+            for place, part in enumerate(parts):
+                tokens += part
+                maskable += [place == 1] * len(part)
         rest = DRILL_LENGTH - len(tokens)
         return Row(tokens + [self.eos] * rest, maskable + [False] * rest, [False] * DRILL_LENGTH, sum(maskable) // 2)
 
 
-def drill(rng: Random) -> tuple[str, str]:
-    """A random sum as (question, result), with the ranges of ``word-problems``; half of + and - have two long numbers.
+def drill(rng: Random) -> tuple[str, str, str]:
+    """A random sum as (before, result, behind): bare, or in a sentence as answers have it.
 
-    Sums of two long numbers are what totals need, and what is learnt last.
+    The ranges are those of ``word-problems``; half of + and - have two long numbers, which totals need and which are
+    learnt last.
     """
-    sign, long = rng.choice("+++--*/"), rng.random() < 0.5
+    kind, long = rng.choice(list(SIGNS)), rng.random() < 0.5
+    left, right, result = draw_sum(rng, SIGNS[kind], long)
+    if rng.random() < BARE:
+        return f" {left} {SIGNS[kind]} {right} =", f" {result}", "."
+    step = Step(kind, left, right, result, rng.random() < 0.5)
+    words = Story.draw(rng).words(step, [step, step])
+    before, _, behind = rng.choice(WORDINGS[kind]).format_map(words).partition(f"= {result}")
+    return f" {before}=", f" {result}", behind
+
+
+def draw_sum(rng: Random, sign: str, long: bool) -> tuple[int, int, int]:
+    """left, right, result."""
     if sign in "+-":
         b = rng.randint(10, 58) if long else rng.randint(2, 9)
         a = rng.randint(2, 60 - b if long else rng.choice((9, 90)))
-        return (f" {a} + {b} =", f" {a + b}.") if sign == "+" else (f" {a + b} - {b} =", f" {a}.")
+        return (a, b, a + b) if sign == "+" else (a + b, b, a)
     a, b = (rng.randint(2, 10), rng.randint(2, 9)) if rng.random() < 0.7 else (rng.randint(2, 25), 2)
-    return (f" {a} * {b} =", f" {a * b}.") if sign == "*" else (f" {a * b} / {b} =", f" {a}.")
+    return (a, b, a * b) if sign == "*" else (a * b, b, a)
 
 
 def batches(source: RowSource, tokens_per_step: int, mix: Mix) -> Iterator[Batch]:
