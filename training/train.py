@@ -1,4 +1,4 @@
-"""Trains the bundled model with LLaDA's objective: ``python -m training.train --tokenizer DIR --out DIR --minutes 70``.
+"""Trains the bundled model with LLaDA's objective: ``python -m training.train --tokenizer DIR --out DIR --minutes 180``.
 
 The schedule runs on wall-clock time, so a run always ends decayed at its time, whatever the machine; ``--resume``
 continues from ``OUT/last.pt`` with the time already used. Ctrl-C and SIGTERM end a run after its step, saved. Every
@@ -35,7 +35,7 @@ from training.tokenizer import MASK
 class Options:
     tokenizer: Path
     out: Path
-    minutes: float = 70.0
+    minutes: float = 180.0
     seed: int = 0
     lr: float = 2.5e-3
     tokens_per_step: int = 4096
@@ -195,7 +195,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tokenizer", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--minutes", type=float, default=70.0)
+    parser.add_argument("--minutes", type=float, default=180.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--no-compile", dest="compile", action="store_false")
