@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("confidence", "starr")
 STEPS = 4  # at least so many steps of reasoning
-PLACE = 0  # which of the bundled problems with so many
+PLACE = 3  # which of the bundled problems with so many: the first that both solve
 HEAD = ("strategy", "answer", "right", "forwards", "seconds", "tokens/forward", "revocations")
 
 
