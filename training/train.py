@@ -1,4 +1,4 @@
-"""Trains the bundled model with LLaDA's objective: ``python -m training.train --tokenizer DIR --out DIR --minutes 180``.
+"""Trains the bundled model with LLaDA's objective: ``python -m training.train --tokenizer DIR --out DIR``.
 
 The schedule runs on wall-clock time, so a run always ends decayed at its time, whatever the machine; ``--resume``
 continues from ``OUT/last.pt`` with the time already used. Ctrl-C and SIGTERM end a run after its step, saved. Every
