@@ -16,7 +16,7 @@ from typing import Any
 
 import starr
 from starr.evals.evaluate import open_store
-from starr.evals.reproduce.bench import Bench, Measured
+from starr.evals.reproduce.bench import Bench, Measured, difference
 from starr.evals.results import compare
 from starr.evals.runs import settings_for
 from starr.evals.stats import wilson
@@ -62,10 +62,7 @@ def percent(right: int, n: int) -> str:
 
 
 def paired(pair: dict[str, Any] | None) -> str:
-    if pair is None:
-        return "–"
-    low, high = pair["interval"]
-    return f"{100 * pair['difference']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}), n = {pair['n']}"
+    return "–" if pair is None else f"{difference(pair)}, n = {pair['n']}"
 
 
 def tables(records: Sequence[dict[str, Any]]) -> str:

@@ -134,7 +134,8 @@ def test_the_deadline_of_a_request(model):
         wait_until(lambda: here.pool.running == 0)
 
 
-def test_a_reader_that_stalls_is_dropped(model):
+def test_a_reader_that_stalls_is_dropped(model, caplog):
+    caplog.set_level("INFO", "starr.server")
     with running(lambda: model, ping=0.2) as here, socket.socket() as reader:
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         body = {"messages": ASK, "stream": True, "trace": True, "max_tokens": 200, "n": 8, "timeout": 4.0}
@@ -147,3 +148,4 @@ def test_a_reader_that_stalls_is_dropped(model):
         wait_until(lambda: tasks)
         wait_until(lambda: not tasks)
         wait_until(lambda: here.pool.running == 0)
+    assert "closed a stream that nobody reads" in caplog.text

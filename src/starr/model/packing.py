@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 
@@ -20,10 +19,9 @@ class Packing:
     columns: int
 
     @classmethod
-    def of(cls, length: Tensor, columns: int, total: int) -> Packing:
-        """For rows of ``length`` (B,); their sum ``total`` is known to the host, so that nothing waits for a device."""
-        padding = torch.arange(columns, device=length.device) >= length[:, None]
-        return cls(padding.flatten().argsort(stable=True)[:total], len(length), columns)
+    def of(cls, real: Tensor, total: int) -> Packing:
+        """For ``real`` (B, S) bool; the host knows their number ``total``, so that nothing waits for a device."""
+        return cls((~real).flatten().argsort(stable=True)[:total], *real.shape)
 
     @property
     def positions(self) -> Tensor:

@@ -200,8 +200,8 @@ class Transformer(nn.Module):
 
     def packed(self, tokens: Tensor, length: Tensor, total: int) -> Tensor:
         """(B, S, D): ``forward`` without a buffer, for rows of different ``length`` (B,) whose sum is ``total``."""
-        packing = Packing.of(length, tokens.shape[1], total)
         attend = torch.arange(tokens.shape[1], device=tokens.device) < length[:, None]
+        packing = Packing.of(attend, total)
         flat = packing.pack(tokens)
         place = replace(self.place(flat, packing.positions, attend, None), packing=packing)
         x = self.embed(flat)
