@@ -8,55 +8,48 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from random import Random
 
 import torch
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from starr.evals import list_functions, word_problems
 from starr.evals.problem import Problem
 from starr.evals.word_patterns import WORDINGS
 from starr.evals.word_problems import Story
-from starr.evals.word_steps import SIGNS, Step
+from starr.evals.word_steps import BOTH, LARGEST_OF_TWO, LEAST, SIGNS, Step, draw_steps
+from training.noise import Batch
 from training.tokenizer import BOS, EOS, render
 
 SPACE = "Ġ"  # how byte-level tokens spell it
 GRAIN = 16
 DRILL_LENGTH = 96
+ABOUT_BOTH = ("together", "in total", "ahead of", "how many more")  # in questions about two people's amounts
 BARE = 0.3  # share of drills without words
-LONG = ((192, 0.04), (320, 0.01))  # row length and share of rows: keeps canvases of 128 and 256 in distribution
+LONG = ((192, 0.15), (320, 0.01))  # row length and share of rows: a canvas of 128 must not tell how long its answer is
 
 
 @dataclass(frozen=True)
 class Mix:
-    """Shares of rows: drills, list-functions among the rest, problems of one or two steps among word-problems."""
+    """Shares of rows: drills, list-functions among the rest; among word-problems those of one or two steps, those that
+    ask for two people's amounts, and any."""
 
-    drills: float = 0.18
-    functions: float = 0.35
-    short: float = 0.2
+    drills: float = 0.15
+    functions: float = 0.25
+    short: float = 0.1
+    both: float = 0.15
 
 
 @dataclass(frozen=True)
 class Row:
-    """``least`` masks are always set: half of a drill's, since its results do not depend on one another.
-
-    ``late`` are the digits of an answer, which half of the rows lose from the right (see ``mask_tokens``).
-    """
+    """One row of a ``Batch``; ``least`` is half of a drill's results, which do not depend on one another."""
 
     tokens: list[int]
     maskable: list[bool]
-    late: list[bool]
+    digits: list[bool]
+    fill: list[bool]
     least: int = 1
-
-
-@dataclass(frozen=True)
-class Batch:
-    tokens: Tensor  # (B, L) int64
-    maskable: Tensor  # (B, L) bool
-    late: Tensor  # (B, L) bool
-    least: Tensor  # (B,) int64
 
 
 class RowSource:
@@ -69,6 +62,8 @@ class RowSource:
         many = 10**9
         self.problems = word_problems.generate(seed, many)
         self.short = word_problems.generate(seed, many, steps=(1, 2))
+        asked = word_problems.generate(seed + 1, many)
+        self.both = (problem for problem in asked if any(word in problem.prompt for word in ABOUT_BOTH))
         self.functions = list_functions.generate(seed, many)
 
     def draw(self, mix: Mix) -> Row:
@@ -76,24 +71,30 @@ class RowSource:
             return self.drill_row()
         if self.rng.random() < mix.functions:
             return self.problem_row(next(self.functions))
-        return self.problem_row(next(self.short if self.rng.random() < mix.short else self.problems))
+        draw = self.rng.random() - mix.short
+        return self.problem_row(next(self.short if draw < 0 else self.both if draw < mix.both else self.problems))
 
     def problem_row(self, problem: Problem) -> Row:
         prompt = self.tokenizer.encode(render(problem.prompt)).ids
         answer = self.tokenizer.encode(problem.answer).ids
         length = self.row_length(len(prompt) + len(answer) + 1)
-        canvas = answer + [self.eos] * (length - len(prompt) - len(answer))
-        late = [token in self.digits for token in canvas]
-        return Row(prompt + canvas, [False] * len(prompt) + [True] * len(canvas), [False] * len(prompt) + late)
+        rest = length - len(prompt) - len(answer)
+        told = [False] * len(prompt)
+        return Row(
+            tokens=prompt + answer + [self.eos] * rest,
+            maskable=told + [True] * (len(answer) + rest),
+            digits=told + [token in self.digits for token in answer] + [False] * rest,
+            fill=told + [False] * len(answer) + [True] * rest,
+        )
 
     def row_length(self, least: int) -> int:
-        """Mostly the next multiple of 16 or a little more, now and then a long row."""
+        """Mostly the next multiple of 16 or up to two more, now and then a long row."""
         draw = self.rng.random()
         for length, share in LONG:
             if draw < share and least <= length:
                 return length
             draw -= share
-        return -(-least // GRAIN) * GRAIN + GRAIN * (self.rng.random() < 0.25)
+        return GRAIN * (-(-least // GRAIN) + self.rng.randint(0, 2))
 
     def drill_row(self) -> Row:
         """Sums one after another; only their results may be masked."""
@@ -106,17 +107,14 @@ class RowSource:
                 tokens += part
                 maskable += [place == 1] * len(part)
         rest = DRILL_LENGTH - len(tokens)
-        return Row(tokens + [self.eos] * rest, maskable + [False] * rest, [False] * DRILL_LENGTH, sum(maskable) // 2)
+        none = [False] * DRILL_LENGTH
+        return Row(tokens + [self.eos] * rest, maskable + [False] * rest, none, none, sum(maskable) // 2)
 
 
 def drill(rng: Random) -> tuple[str, str, str]:
-    """A random sum as (before, result, behind): bare, or in a sentence as answers have it.
-
-    The ranges are those of ``word-problems``; half of + and - have two long numbers, which totals need and which are
-    learnt last.
-    """
-    kind, long = rng.choice(list(SIGNS)), rng.random() < 0.5
-    left, right, result = draw_sum(rng, SIGNS[kind], long)
+    """A random sum as (before, result, behind): bare, or in a sentence as answers have it."""
+    kind = rng.choice(list(SIGNS))
+    left, right, result = draw_sum(rng, kind)
     if rng.random() < BARE:
         return f" {left} {SIGNS[kind]} {right} =", f" {result}", "."
     step = Step(kind, left, right, result, rng.random() < 0.5)
@@ -125,14 +123,16 @@ def drill(rng: Random) -> tuple[str, str, str]:
     return f" {before}=", f" {result}", behind
 
 
-def draw_sum(rng: Random, sign: str, long: bool) -> tuple[int, int, int]:
-    """left, right, result."""
-    if sign in "+-":
-        b = rng.randint(10, 58) if long else rng.randint(2, 9)
-        a = rng.randint(2, 60 - b if long else rng.choice((9, 90)))
-        return (a, b, a + b) if sign == "+" else (a + b, b, a)
-    a, b = (rng.randint(2, 10), rng.randint(2, 9)) if rng.random() < 0.7 else (rng.randint(2, 25), 2)
-    return (a, b, a * b) if sign == "*" else (a * b, b, a)
+def draw_sum(rng: Random, kind: str) -> tuple[int, int, int]:
+    """left, right, result of a step of ``word-problems``; the sums of two amounts come often, being learnt last."""
+    if kind in BOTH or (SIGNS[kind] in "+-" and rng.random() < 0.3):
+        a = rng.randint(LEAST, LARGEST_OF_TWO - LEAST)
+        b = rng.randint(LEAST, LARGEST_OF_TWO - a)
+        return (a, b, a + b) if SIGNS[kind] == "+" else (a + b, b, a)
+    steps = None
+    while steps is None:
+        steps = draw_steps(rng, [kind])
+    return steps[0].left, steps[0].right, steps[0].result
 
 
 def batches(source: RowSource, tokens_per_step: int, mix: Mix) -> Iterator[Batch]:
@@ -147,27 +147,4 @@ def batches(source: RowSource, tokens_per_step: int, mix: Mix) -> Iterator[Batch
 
 
 def collate(rows: list[Row]) -> Batch:
-    tokens, maskable = torch.tensor([row.tokens for row in rows]), torch.tensor([row.maskable for row in rows])
-    return Batch(tokens, maskable, torch.tensor([row.late for row in rows]), torch.tensor([row.least for row in rows]))
-
-
-def mask_tokens(batch: Batch, mask_id: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """LLaDA's noise with stratified shares: n ~ U{least..G} masks per row, one stratum per row of the batch.
-
-    Which n is random, but that half of the rows lose their digits from the right. Under random masks the result of a
-    sum mostly stands somewhere else, to be copied; while decoding, what comes after it is not there yet.
-
-    Returns the noised tokens (B, L), which are masked (B, L) bool, and each row's n (B,).
-    """
-    rows = batch.tokens.shape[0]
-    room = batch.maskable.sum(1)
-    strata = (torch.randperm(rows, generator=generator) + torch.rand(rows, generator=generator)) / rows
-    span = room - batch.least
-    count = batch.least + (strata * (span + 1)).long().clamp(max=span)
-    score = torch.rand(batch.tokens.shape, generator=generator)
-    after = batch.late.flip(1).cumsum(1).flip(1)  # digits from here on
-    falling = 0.5 * after / after[:, :1].clamp(min=1)
-    ordered = torch.rand(rows, 1, generator=generator) < 0.5
-    score = torch.where(batch.late & ordered, falling, score).masked_fill(~batch.maskable, 2.0)
-    masked = score.argsort(1).argsort(1) < count[:, None]
-    return batch.tokens.masked_fill(masked, mask_id), masked, count
+    return Batch(*(torch.tensor([getattr(row, part.name) for row in rows]) for part in fields(Batch)))

@@ -26,7 +26,8 @@ from torch import Tensor, nn
 from starr.model.transformer import Shape, Transformer
 from training import heldout
 from training.attention import trainable
-from training.data import Batch, Mix, RowSource, batches, mask_tokens
+from training.data import Mix, RowSource, batches
+from training.noise import Batch, mask_tokens
 from training.optimizer import Muon, average, split_parameters
 from training.tokenizer import MASK
 

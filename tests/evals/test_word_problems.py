@@ -29,6 +29,14 @@ def test_the_final_number_is_the_last_result_and_numbers_stay_below_1000(problem
         assert all(int(number) < 1000 for number in re.findall(r"\d+", problem.prompt + problem.answer))
 
 
+def test_amounts_have_two_digits_and_told_numbers_one_so_that_the_problem_fixes_the_answers_length(problems):
+    for problem in problems:
+        for left, sign, right, result in EQUATION.findall(problem.answer):
+            assert len(result) == 2
+            assert len(left) == 2 or sign == "*"
+            assert len(right) == 1 or (sign in "+-" and max(int(left), int(result)) <= 60)
+
+
 def test_every_operand_was_told_or_computed_before(problems):
     for problem in problems:
         known = set(re.findall(r"\d+", problem.prompt))

@@ -9,7 +9,8 @@ import torch
 from starr.model.transformer import Shape, Transformer
 from training import train as trainer
 from training.attention import trainable
-from training.data import DRILL_LENGTH, Batch, Mix, RowSource, batches, drill, mask_tokens
+from training.data import DRILL_LENGTH, Mix, RowSource, batches, drill
+from training.noise import Batch, from_the_end, mask_tokens
 from training.optimizer import Muon, average, orthogonalise, split_parameters
 from training.tokenizer import EOS, MASK, render, save, train_tokenizer
 
@@ -62,8 +63,8 @@ def test_batches_hold_one_length(tokenizer):
 def test_masks_are_stratified_and_only_where_allowed():
     allowed = torch.zeros(64, 40, dtype=torch.bool)
     allowed[:, 8:] = True
-    late = torch.zeros_like(allowed)
-    batch = Batch(torch.ones(64, 40, dtype=torch.long), allowed, late, torch.ones(64, dtype=torch.long))
+    none = torch.zeros_like(allowed)
+    batch = Batch(torch.ones(64, 40, dtype=torch.long), allowed, none, none, torch.ones(64, dtype=torch.long))
     noised, masked, count = mask_tokens(batch, 9, torch.Generator().manual_seed(0))
     assert (masked.sum(1) == count).all()
     assert not (masked & ~allowed).any()
@@ -73,16 +74,27 @@ def test_masks_are_stratified_and_only_where_allowed():
     assert torch.bincount(count)[1:].max() == 2  # 64 strata over 32 counts
 
 
-def test_half_of_the_rows_lose_their_digits_from_the_right():
-    late = torch.zeros(2000, 40, dtype=torch.bool)
-    late[:, 10:40:3] = True
+def test_some_rows_lose_their_digits_from_the_right():
+    digits = torch.zeros(2000, 40, dtype=torch.bool)
+    digits[:, 10:40:3] = True
     ones = torch.ones(2000, dtype=torch.long)
-    batch = Batch(torch.ones(2000, 40, dtype=torch.long), torch.ones_like(late), late, ones)
+    batch = Batch(torch.ones(2000, 40, dtype=torch.long), torch.ones_like(digits), digits, ~digits, ones)
     _, masked, _ = mask_tokens(batch, 9, torch.Generator().manual_seed(0))
-    digits = masked[:, 10:40:3].int()
-    some = (digits.sum(1) > 1) & (digits.sum(1) < 9)
-    falling = (digits.diff(dim=1) >= 0).all(1)  # never a mask to the left of a digit that is there
-    assert 0.3 < falling[some].float().mean() < 0.5  # ordered rows are all masked sooner
+    gone = masked[:, 10:40:3].int()
+    some = (gone.sum(1) > 1) & (gone.sum(1) < 9)
+    ordered = (gone.diff(dim=1) >= 0).all(1)  # never a mask to the left of a digit that is there
+    assert ordered[some].float().mean() > 0.4
+    assert not ordered[some].all()
+
+
+def test_from_the_end_masks_around_the_answers_end_first():
+    fill = (torch.arange(20) >= 12).expand(3, 20)
+    maskable = (torch.arange(20) >= 4).expand(3, 20)
+    batch = Batch(torch.ones(3, 20, dtype=torch.long), maskable, fill & False, fill, torch.ones(3, dtype=torch.long))
+    scores = from_the_end(batch, torch.tensor([[0.1], [0.5], [1.0]]))
+    assert (scores[:, 4:12].diff(dim=1) < 0).all()
+    assert (scores[:, 12:].diff(dim=1) > 0).all()
+    assert scores[:, 12:].amax(1).tolist() == pytest.approx([0.1, 0.5, 1.0])
 
 
 def test_orthogonalise_gives_singular_values_near_one():

@@ -7,8 +7,8 @@ from random import Random
 from starr.evals.list_ops import Chosen
 
 HEAD = "def f(xs):"
-# The first leads a little: with equal shares, greedy decoding would change its mind in the middle of a function.
-STYLES, STYLE_WEIGHTS = ("comprehension", "builtins", "loop"), (45, 30, 25)
+# The first leads: with equal shares, greedy decoding would change its mind in the middle of a function.
+STYLES, STYLE_WEIGHTS = ("comprehension", "builtins", "loop"), (70, 15, 15)
 
 
 def draw_style(rng: Random) -> str:

@@ -1,13 +1,14 @@
 """The arithmetic of ``word-problems``: which step kinds follow one another, and their numbers.
 
 A problem follows one amount (the *focus*) through its steps; a comparison gives a second person an amount of their own
-and moves the focus there. All numbers stay in 2..200, products and quotients in the tables up to 10 or doubling, and
-the sums of two people's amounts below 61: a small model needs to see every pair of long numbers often.
+and moves the focus there. Every amount has two digits and every other number one, so that a problem fixes how long its
+answer is; the sums of two people's amounts stay below 61, since a small model needs to see every pair often.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 
 from starr.evals.problem import held_out
@@ -19,7 +20,8 @@ SIGNS = {
     "sell": "*", "share": "/", "total": "+", "diff": "-",
 }  # fmt: skip
 STEP_COUNTS = (2,) * 30 + (3,) * 28 + (4,) * 20 + (5,) * 13 + (6,) * 9
-LARGEST = {"total": 60, "diff": 60, "bags": 100, "sell": 200}  # number of a step, 99 for the others
+BOTH = ("total", "diff")  # steps over both people's amounts
+LEAST, MOST, LARGEST_OF_TWO = 10, 99, 60  # an amount; one of a step over both
 HELD_OUT_ONE_IN = 5
 # By hash every two-step total would be held out, and a third of the test with it: two of the three are trained.
 TRAINED_ANYWAY = (["more", "total"], ["fewer", "total"])
@@ -45,7 +47,7 @@ def draw_kinds(rng: Random, split: str, counts: tuple[int, ...] = STEP_COUNTS) -
     count = rng.choice(counts)
     while True:
         first = ["bags"] if rng.random() < 0.4 else []
-        last = rng.choice(([], [], [], ["total"], ["total"], ["diff"], ["sell"], ["share"]))
+        last = rng.choice(([], [], [], ["total"], ["diff"], ["sell"], ["share"]))
         middle = [rng.choice(CHANGES) for _ in range(count - len(first) - len(last))]
         if middle and (last in (["total"], ["diff"]) or rng.random() < 0.2):
             middle[rng.randrange(len(middle))] = rng.choice(COMPARISONS)
@@ -72,44 +74,39 @@ def is_sensible(kinds: list[str]) -> bool:
 def draw_steps(rng: Random, kinds: list[str]) -> list[Step] | None:
     """Numbers for ``kinds``, or None when an amount on the way does not allow the next kind."""
     steps: list[Step] = []
-    amount, first, second = rng.randint(3, 40), 0, False
+    amount, first, second = rng.randint(LEAST, 60), 0, False
     for kind in kinds:
         if kind == "bags":
-            amount = rng.randint(2, 10)
+            amount = rng.randint(2, 9)
         if kind in COMPARISONS:
             first, second = amount, True
-        pair = (amount, first) if kind in ("total", "diff") else (amount, draw_operand(rng, kind, amount))
-        left, right = order(kind, *pair)
-        result = compute(kind, left, right)
-        if not (right >= 2 and result >= 2 and max(left, result) <= LARGEST.get(kind, 99)):
+        left, right = pair(kind, first, amount) if kind in BOTH else (amount, draw_operand(rng, kind, amount))
+        if right is None:
             return None
-        steps.append(Step(kind, left, right, result, second))
-        amount = result
+        amount = compute(SIGNS[kind], left, right)
+        steps.append(Step(kind, left, right, amount, second))
+        if kind in BOTH and (max(left, amount) > LARGEST_OF_TWO or amount < LEAST):
+            return None
     return steps
 
 
-def order(kind: str, left: int, right: int) -> tuple[int, int]:
-    """A difference starts with the larger number, a total with the first person's."""
-    if kind == "diff":
-        return max(left, right), min(left, right)
-    return (right, left) if kind == "total" else (left, right)
+def pair(kind: str, first: int, second: int) -> tuple[int, int]:
+    """The two people's amounts: a difference starts with the larger one, a total with the first person's."""
+    return (max(first, second), min(first, second)) if kind == "diff" else (first, second)
 
 
-def draw_operand(rng: Random, kind: str, amount: int) -> int:
-    """The second number of a step, 0 when the amount does not allow the kind."""
-    sign = SIGNS[kind]
-    if sign == "+":
-        return rng.randint(2, 9)
-    if sign == "-":
-        return rng.randint(2, min(9, amount - 1)) if amount > 3 else 0
-    if sign == "*":
-        return rng.randint(2, 9) if amount <= 10 else 2 if amount <= 25 else 0
-    divisors = [d for d in range(2, 10) if amount % d == 0 and 2 <= amount // d <= (25 if d == 2 else 10)]
-    return rng.choice(divisors) if divisors else 0
+def draw_operand(rng: Random, kind: str, amount: int) -> int | None:
+    """The second number of a step; None when the amount does not allow the kind."""
+    allowed = operands(SIGNS[kind], amount)
+    return rng.choice(allowed) if allowed else None
 
 
-def compute(kind: str, left: int, right: int) -> int:
-    """The step's result; 0 stands for an operand that is not allowed."""
-    if right < 2:
-        return 0
-    return {"+": left + right, "-": left - right, "*": left * right, "/": left // right}[SIGNS[kind]]
+@cache
+def operands(sign: str, amount: int) -> tuple[int, ...]:
+    """The numbers of one digit that lead to an amount of two, divisions without rest."""
+    exact = (k for k in range(2, 10) if sign != "/" or amount % k == 0)
+    return tuple(k for k in exact if LEAST <= compute(sign, amount, k) <= MOST)
+
+
+def compute(sign: str, left: int, right: int) -> int:
+    return {"+": left + right, "-": left - right, "*": left * right, "/": left // right}[sign]

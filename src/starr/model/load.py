@@ -12,6 +12,7 @@ from starr.model.config import read_json
 from starr.model.device import choose_device, choose_dtype
 from starr.model.families import Family, family_of
 from starr.model.hub import locate
+from starr.model.memory import keep_freed_memory
 from starr.model.spec import ModelSpec
 from starr.model.tokenizer import Tokenizer, read_tokenizer
 from starr.model.transformer import Transformer
@@ -42,6 +43,8 @@ def load(source: str | Path | None = None, *, device: str | None = None, dtype: 
     On CPU the dtype is float32 unless another is asked for; see ``starr.model.device``.
     """
     place = choose_device(device)
+    if place.type == "cpu":
+        keep_freed_memory()
     numbers = choose_dtype(dtype, place)
     folder, name = locate(source)
     spec, tokenizer, family = read_folder(folder, name)
