@@ -30,7 +30,7 @@ CANVAS = 128
 def open_bench(model: starr.Model, name: str, samples: Path, limit: int, rows: int) -> Bench:
     task = load_task(name)
     settings = settings_for(model, task, max_tokens=CANVAS)
-    store = open_store(samples / f"{name}-{settings.weights}", settings, [], resume=True)
+    store = open_store(samples / settings.folder, settings, [], resume=True)
     return Bench(model, task, settings, store, limit, rows)
 
 
@@ -84,6 +84,7 @@ def tables(records: Sequence[dict[str, Any]]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=None, help="a folder; the bundled model without it")
+    parser.add_argument("--dtype", default=None, help="float32 on CPU without it")
     parser.add_argument("--task", action="append", choices=TASKS)
     parser.add_argument("--strategy", action="append")
     parser.add_argument("--limit", type=int, default=1000)
@@ -95,7 +96,7 @@ def main() -> None:
     if options.show:
         print(tables(json.loads(options.show.read_text())))
         return
-    model = starr.load(options.model)
+    model = starr.load(options.model, dtype=options.dtype)
     earlier = json.loads(options.out.read_text()) if options.out and options.out.exists() else []
     records = {(r["task"], r["strategy"]): r for r in earlier}
     for name in options.task or TASKS:

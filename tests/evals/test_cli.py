@@ -108,3 +108,13 @@ def test_tune_says_when_nothing_is_good_enough(capsys):
     arguments = ["tune", "word-problems", "--strategy", "threshold", "--grid", "tau=0.3/0.9", "--loss", "0"]
     assert main([*arguments, "--calibration", "4", "--max-tokens", "6", "--quiet"]) == 1
     assert "No candidate" in capsys.readouterr().err
+
+
+def test_a_results_command_has_every_option_that_counts_and_no_other():
+    from starr.cli.reproduce import Options, command
+
+    assert command("table1", Options(result="all")) == "starr reproduce table1 --task word-problems"
+    told = Options(result="all", limit=200, batch_size=4, eos="last", block_length=16, dtype="bfloat16", json=True)
+    words = "--limit 200 --batch-size 4 --eos last --block-length 16 --dtype bfloat16"
+    found = command("table5", told).removeprefix("starr reproduce table5 --task word-problems ")
+    assert {*found.removeprefix("--").split(" --")} == {*words.removeprefix("--").split(" --")}

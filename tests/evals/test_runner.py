@@ -129,6 +129,8 @@ def test_a_folder_with_samples_needs_resume_and_the_same_settings(tmp_path):
     assert retrained.weights != job.settings.weights
     with pytest.raises(InputError, match="weights"):
         run_job(model, replace(job, settings=retrained))
+    with pytest.raises(InputError, match="dtype 'float32', this evaluation has 'bfloat16'"):
+        run_job(model, replace(job, settings=replace(job.settings, dtype="bfloat16")))
     path = tmp_path / "run" / "settings.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"max_tokens": 99}))
     with pytest.raises(InputError, match="max_tokens 99"):

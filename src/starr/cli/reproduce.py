@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +14,12 @@ from starr.cli.flags import Common, Json
 from starr.cli.report import dump, note, table
 from starr.cli.verb import verb
 from starr.errors import InputError
+
+# Options that a result depends on.
+COUNTS = (
+    "limit", "batch_size", "max_tokens", "form", "seed", "temperature", "enforce", "eos", "block_length", "model",
+    "dtype",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +61,7 @@ def run(options: Options) -> None:
 
     names = check_name(options.result)
     model, task, settings = options.prepare(options.task)
-    store = open_store(options.out / "samples" / f"{task.name}-{settings.weights}", settings, [], resume=True)
+    store = open_store(options.out / "samples" / settings.folder, settings, [], resume=True)
     bench = Bench(model, task, settings, store, options.limit, options.batch_size, options.block_length, options.quiet)
     for name in names:
         result, paths = reproduce(name, bench, command(name, options), options.out)
@@ -64,12 +70,12 @@ def run(options: Options) -> None:
 
 
 def command(name: str, options: Options) -> str:
-    """The command that makes this one result again."""
+    """The command that makes this one result again: every option of it that is not the default."""
     parts = ["starr reproduce", name, f"--task {options.task}"]
-    parts += [f"--limit {options.limit}"] if options.limit is not None else []
-    parts += [f"--model {options.model}"] if options.model is not None else []
-    parts += [f"--max-tokens {options.max_tokens}"] if options.max_tokens is not None else []
-    parts += [f"--seed {options.seed}"] if options.seed else []
+    for option in fields(options):
+        value = getattr(options, option.name)
+        if option.name in COUNTS and value != option.default:
+            parts.append(f"--{option.name.replace('_', '-')} {value}")
     return " ".join(parts)
 
 

@@ -61,6 +61,7 @@ class Settings:
     task: str
     model: str
     weights: str  # a fingerprint: samples of another checkpoint under the same name do not belong here
+    dtype: str
     form: str
     max_tokens: int
     seed: int = 0
@@ -74,6 +75,11 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    @property
+    def folder(self) -> str:
+        """A name for samples that can be joined, where several checkpoints and tasks stand side by side."""
+        return f"{self.task}-{self.weights}-{self.dtype}"
 
     def check_same(self, other: dict[str, Any], where: str) -> None:
         """Raise unless samples stored with the settings ``other`` belong to this evaluation."""
@@ -92,7 +98,8 @@ def settings_for(
 ) -> Settings:
     """Settings with the task's own length and the form that the model was trained for, unless given."""
     chosen = form or ("chat" if model.tokenizer.has_chat else "base")
-    return Settings(task.name, model.name, fingerprint(model), chosen, max_tokens or task.max_tokens, **others)
+    dtype = str(model.dtype).removeprefix("torch.")
+    return Settings(task.name, model.name, fingerprint(model), dtype, chosen, max_tokens or task.max_tokens, **others)
 
 
 def fingerprint(model: Model) -> str:

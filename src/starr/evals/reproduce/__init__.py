@@ -41,7 +41,7 @@ def check_name(name: str) -> list[str]:
 def reproduce(name: str, bench: Bench, command: str, folder: Path) -> tuple[Result, list[Path]]:
     """Make one result and write its four files."""
     result = RESULTS[name](bench)
-    model = f"{bench.settings.model} (weights {bench.settings.weights})"
+    model = f"{bench.settings.model} (weights {bench.settings.weights}, {bench.settings.dtype})"
     paths = write_result(result, context(command, model, bench.task.name), folder)
     write_index(folder)
     return result, paths
