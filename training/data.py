@@ -35,10 +35,10 @@ class Mix:
     """Shares of rows: drills, list-functions among the rest; among word-problems those of one or two steps, those that
     ask for two people's amounts, and any."""
 
-    drills: float = 0.15
+    drills: float = 0.12
     functions: float = 0.25
-    short: float = 0.1
-    both: float = 0.15
+    short: float = 0.05
+    both: float = 0.3
 
 
 @dataclass(frozen=True)
