@@ -27,7 +27,7 @@ GRAIN = 16
 DRILL_LENGTH = 96
 ABOUT_BOTH = ("together", "in total", "ahead of", "how many more")  # in questions about two people's amounts
 BARE = 0.3  # share of drills without words
-LONG = ((192, 0.15), (320, 0.01))  # row length and share of rows: a canvas of 128 must not tell how long its answer is
+LONG = ((224, 0.15), (320, 0.01))  # row length and share of rows: a canvas of 128 must not tell how long its answer is
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ class Mix:
     """Shares of rows: drills, list-functions among the rest; among word-problems those of one or two steps, those that
     ask for two people's amounts, and any."""
 
-    drills: float = 0.12
+    drills: float = 0.1
     functions: float = 0.25
     short: float = 0.05
-    both: float = 0.3
+    both: float = 0.2
 
 
 @dataclass(frozen=True)
