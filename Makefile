@@ -43,7 +43,7 @@ $(VENV)/.tested: $(VENV)/.installed
 # Trains the bundled model anew: three hours. See training/README.md.
 model: $(VENV)/.tested
 	$(BIN)/python -m training.tokenizer runs/tokenizer
-	$(BIN)/python -m training.train --tokenizer runs/tokenizer --out runs/model --minutes 180
+	$(BIN)/python -m training.train --tokenizer runs/tokenizer --out runs/model --minutes 280
 	$(BIN)/python -m training.export runs/model/last.pt runs/tokenizer src/starr/model/bundled
 	$(BIN)/python -m training.golden runs/model/last.pt runs/tokenizer tests/model/bundled_golden.json
 	$(BIN)/python -m training.plot runs/model/log.jsonl src/starr/model/bundled/training.svg

@@ -36,9 +36,9 @@ class Mix:
     ask for two people's amounts, and any."""
 
     drills: float = 0.1
-    functions: float = 0.25
+    functions: float = 0.2
     short: float = 0.05
-    both: float = 0.2
+    both: float = 0.15
 
 
 @dataclass(frozen=True)

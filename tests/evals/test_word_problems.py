@@ -1,10 +1,12 @@
 import re
+from random import Random
 
 import pytest
 
+import starr
 from starr.errors import InputError
 from starr.evals import word_patterns as patterns
-from starr.evals.word_problems import TASK, final_number, generate, grade, load
+from starr.evals.word_problems import TASK, Story, final_number, generate, grade, load, solve
 from starr.evals.word_steps import SIGNS, TRAINED_ANYWAY, draw_kinds, draw_steps, is_held_out, is_sensible
 
 EQUATION = re.compile(r"(\d+) ([-+*/]) (\d+) = (\d+)")
@@ -84,8 +86,6 @@ def test_sentence_patterns_of_the_splits_are_disjoint():
 
 
 def test_step_sequences_of_the_splits_are_disjoint():
-    from random import Random
-
     rng = Random(0)
     train = {tuple(draw_kinds(rng, "train")) for _ in range(500)}
     test = {tuple(draw_kinds(rng, "test")) for _ in range(500)}
@@ -96,8 +96,6 @@ def test_step_sequences_of_the_splits_are_disjoint():
 
 
 def test_numbers_that_do_not_fit_a_sequence_are_refused():
-    from random import Random
-
     drawn = [draw_steps(Random(seed), ["split", "split", "split", "split", "split"]) for seed in range(50)]
     assert None in drawn
 
@@ -129,3 +127,14 @@ def test_wordings_of_a_step_have_one_length_so_that_the_problem_fixes_the_answer
     for wordings in patterns.WORDINGS.values():
         assert len(wordings) >= 3
         assert len({len(wording.split()) for wording in wordings}) == 1
+
+
+def test_a_problem_fixes_the_number_of_its_answers_tokens():
+    tokenizer = starr.load().tokenizer
+    rng = Random(0)
+    for _ in range(40):
+        steps = None
+        while steps is None:
+            steps = draw_steps(rng, draw_kinds(rng, "train"))
+        story = Story.draw(rng)
+        assert len({len(tokenizer.encode(solve(rng, story, steps))) for _ in range(8)}) == 1

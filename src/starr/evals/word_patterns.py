@@ -46,7 +46,7 @@ QUESTIONS = {
 # All wordings of a kind have the same number of words, so that a problem fixes how long its answer is: otherwise
 # decoding by confidence settles on a short answer first and then has no room for all steps.
 WORDINGS = {
-    "bags": ("So {S} has {e} {T}.", "Now {S} has {e} {T}.", "So there are {e} {T}.", "All {H} hold {e} {T}."),
+    "bags": ("So {S} has {e} {T}.", "Now {S} has {e} {T}.", "So there are {e} {T}."),
     "gain": ("Then {S} has {e} {T}.", "Now there are {e} {T}.", "Adding {k} makes {e} {T}.", "So that makes {e} {T}."),
     "lose": (
         "Then {S} has {e} {T}.",
@@ -64,8 +64,14 @@ WORDINGS = {
     "total": ("Together they have {e} {T}.", "The total is {e} {T}.", "So they have {e} {T}."),
     "diff": ("So {M} has {e} more {T}.", "Then {M} has {e} more {T}.", "Now {M} has {e} more {T}."),
 }
+CONNECTIVES = ("So", "Now", "Then")
 
 
 def is_held_out_pair(opener: int, phrase: int) -> bool:
     """Pairs of indices kept for the test split; every opener and every phrase still occurs in training."""
     return (opener + 2 * phrase) % 4 == 3
+
+
+def first_wordings(kind: str) -> tuple[str, ...]:
+    """Wordings for the start of an answer, where no space precedes and other words have fewer tokens than these."""
+    return tuple(wording for wording in WORDINGS[kind] if wording.split()[0] in CONNECTIVES)

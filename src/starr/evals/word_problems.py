@@ -123,11 +123,11 @@ def pick_sentence(rng: Random, openers: tuple[str, ...], phrases: tuple[str, ...
 def solve(rng: Random, story: Story, steps: list[Step]) -> str:
     """The reference answer: a sentence per step in a wording drawn at random, then ``#### n``."""
     sentences = []
-    for step in steps:
+    for index, step in enumerate(steps):
         words = story.words(step, steps)
         if not step.second and rng.random() < 0.3:
             words["S"] = story.pronoun
-        sentence = rng.choice(patterns.WORDINGS[step.kind])
+        sentence = rng.choice(patterns.WORDINGS[step.kind] if index else patterns.first_wordings(step.kind))
         sentences.append(upper_first(sentence.format_map(words)))
     return " ".join(sentences) + f" #### {steps[-1].result}"
 

@@ -19,7 +19,7 @@ SIGNS = {
     "bags": "*", "gain": "+", "lose": "-", "times": "*", "split": "/", "more": "+", "fewer": "-", "multiple": "*",
     "sell": "*", "share": "/", "total": "+", "diff": "-",
 }  # fmt: skip
-STEP_COUNTS = (2,) * 30 + (3,) * 28 + (4,) * 20 + (5,) * 13 + (6,) * 9
+STEP_COUNTS = (2,) * 36 + (3,) * 30 + (4,) * 18 + (5,) * 10 + (6,) * 6
 BOTH = ("total", "diff")  # steps over both people's amounts
 LEAST, MOST, LARGEST_OF_TWO = 10, 99, 60  # an amount; one of a step over both
 HELD_OUT_ONE_IN = 5
