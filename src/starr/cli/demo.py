@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("confidence", "starr")
 STEPS = 4  # at least so many steps of reasoning
-PLACE = 3  # which of the bundled problems with so many: the first that both solve
 HEAD = ("strategy", "answer", "right", "forwards", "seconds", "tokens/forward", "revocations")
 
 
@@ -58,10 +57,10 @@ def demo(options: Options) -> None:
 
 
 def choose() -> Problem:
-    """A bundled word problem of enough steps."""
+    """The first bundled word problem of enough steps."""
     from starr.evals import word_problems
 
-    return [problem for problem in word_problems.load() if problem.steps >= STEPS][PLACE]
+    return next(problem for problem in word_problems.load() if problem.steps >= STEPS)
 
 
 def watch(model: Model, prompt: str, name: str) -> None:
