@@ -16,7 +16,7 @@ LARGEST_BLOCK = 32 * 2**20
 
 def keep_freed_memory() -> bool:
     """Whether the limits could be set; blocks up to 32 MB then come from the heap, which shrinks only above 64 MB."""
-    library = ctypes.CDLL(None) if sys.platform == "linux" else None
-    if not hasattr(library, "mallopt"):
+    if sys.platform != "linux":
         return False
-    return bool(library.mallopt(MAP, LARGEST_BLOCK) and library.mallopt(TRIM, 2 * LARGEST_BLOCK))
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return bool(mallopt and mallopt(MAP, LARGEST_BLOCK) and mallopt(TRIM, 2 * LARGEST_BLOCK))
