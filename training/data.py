@@ -62,8 +62,7 @@ class RowSource:
         many = 10**9
         self.problems = word_problems.generate(seed, many)
         self.short = word_problems.generate(seed, many, steps=(1, 2))
-        asked = word_problems.generate(seed + 1, many)
-        self.both = (problem for problem in asked if any(word in problem.prompt for word in ABOUT_BOTH))
+        self.both = (problem for problem in self.problems if any(word in problem.prompt for word in ABOUT_BOTH))
         self.functions = list_functions.generate(seed, many)
 
     def draw(self, mix: Mix) -> Row:
