@@ -1,4 +1,6 @@
-"""Writes a checkpoint's averaged weights as a LLaDA folder: ``python -m training.export RUN/last.pt TOKENIZER OUT``.
+"""Writes a checkpoint's averaged weights as a LLaDA folder.
+
+    python -m training.export RUN/last.safetensors TOKENIZER OUT
 
 The folder has config.json with LLaDA's keys, model.safetensors in bfloat16 with LLaDA's tensor names, and the
 tokenizer's files.
@@ -9,23 +11,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import torch
 from tokenizers import Tokenizer
 
 from starr.model.export import save
 from starr.model.spec import ModelSpec
-from starr.model.transformer import Shape, Transformer
+from starr.model.transformer import Shape
+from training.checkpoint import averaged
 from training.tokenizer import BOS, EOS, EOT, MASK
 
 NAME = "starr-mini"
-
-
-def read_checkpoint(path: Path) -> Transformer:
-    """The averaged weights of a training checkpoint, rounded to bfloat16 as they are shipped, in float32."""
-    state = torch.load(path, weights_only=True)
-    net = Transformer(Shape(**state["shape"]))
-    net.load_state_dict({name: tensor.bfloat16().float() for name, tensor in state["ema"].items()})
-    return net.eval()
 
 
 def specification(shape: Shape, tokenizer: Tokenizer) -> ModelSpec:
@@ -40,7 +34,7 @@ def main() -> None:
     parser.add_argument("tokenizer", type=Path)
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
-    net = read_checkpoint(options.checkpoint)
+    net = averaged(options.checkpoint)
     tokenizer = Tokenizer.from_file(str(options.tokenizer / "tokenizer.json"))
     save(net, specification(net.shape, tokenizer), options.out, "bfloat16", tokenizer=options.tokenizer)
     for file in options.out.iterdir():

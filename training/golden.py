@@ -1,4 +1,6 @@
-"""Writes what tests compare the bundled model with: ``python -m training.golden RUN/last.pt TOKENIZER OUT.json``.
+"""Writes what tests compare the bundled model with.
+
+    python -m training.golden RUN/last.safetensors TOKENIZER OUT.json
 
 Logits come from the trainer's own network (its attention, its names) with the averaged weights rounded to bfloat16 as
 they are shipped; texts come from the public interface, one token per step, for 20 fixed problems on a canvas of 96.
@@ -16,7 +18,7 @@ from tokenizers import Tokenizer
 import starr
 from starr.evals import list_functions, word_problems
 from training.attention import trainable
-from training.export import read_checkpoint
+from training.checkpoint import averaged
 from training.tokenizer import MASK, render
 
 POSITIONS = 3
@@ -27,7 +29,7 @@ CANVAS = 96
 @torch.no_grad()
 def logits(checkpoint: Path, tokenizer: Tokenizer) -> dict:
     """Logits of the first masked positions of one half-masked problem."""
-    weights = read_checkpoint(checkpoint)
+    weights = averaged(checkpoint)
     net = trainable(weights.shape)
     net.load_state_dict(weights.state_dict())
     problem = word_problems.load()[0]

@@ -1,8 +1,8 @@
 """Trains the bundled model with LLaDA's objective: ``python -m training.train --tokenizer DIR --out DIR``.
 
 The schedule runs on wall-clock time, so a run always ends decayed at its time, whatever the machine; ``--resume``
-continues from ``OUT/last.pt`` with the time already used. Ctrl-C and SIGTERM end a run after its step, saved. Every
-log line is one JSON object in ``OUT/log.jsonl``.
+continues from ``OUT/last.safetensors`` with the time already used. Ctrl-C and SIGTERM end a run after its step, saved.
+Every log line is one JSON object in ``OUT/log.jsonl``; a bar shows the time left and the loss.
 """
 
 from __future__ import annotations
@@ -10,26 +10,32 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import os
 import signal
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from starr.model.transformer import Shape, Transformer
+from starr.model.transformer import Shape
 from training import heldout
 from training.attention import trainable
+from training.checkpoint import FILE, Run
 from training.data import Mix, RowSource, batches
 from training.noise import Batch, mask_tokens
 from training.optimizer import Muon, average, split_parameters
 from training.tokenizer import MASK
+
+LOG_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -51,33 +57,6 @@ class Options:
     bfloat16: bool = True
     resume: bool = False
     mix: Mix = field(default_factory=Mix)
-
-
-@dataclass
-class Run:
-    """Everything that changes while training and is saved in a checkpoint."""
-
-    model: Transformer
-    ema: Transformer
-    optimizers: list[torch.optim.Optimizer]
-    step: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-
-    def save(self, path: Path, shape: Shape) -> None:
-        state: dict[str, Any] = {"model": self.model.state_dict(), "ema": self.ema.state_dict(), "shape": asdict(shape)}
-        state |= {"optimizers": [optimizer.state_dict() for optimizer in self.optimizers]}
-        state |= {"step": self.step, "tokens": self.tokens, "seconds": self.seconds}
-        torch.save(state, path.with_suffix(".part"))
-        os.replace(path.with_suffix(".part"), path)
-
-    def restore(self, path: Path) -> None:
-        state = torch.load(path, weights_only=True)
-        self.model.load_state_dict(state["model"])
-        self.ema.load_state_dict(state["ema"])
-        for optimizer, saved in zip(self.optimizers, state["optimizers"], strict=True):
-            optimizer.load_state_dict(saved)
-        self.step, self.tokens, self.seconds = state["step"], state["tokens"], state["seconds"]
 
 
 @dataclass(frozen=True)
@@ -105,8 +84,8 @@ def start(shape: Shape, options: Options) -> Run:
     dtype = torch.bfloat16 if options.bfloat16 else torch.float32
     adam = torch.optim.AdamW(rest, lr=options.lr, betas=(0.9, 0.98), weight_decay=0.0, fused=True)
     run = Run(model, copy.deepcopy(model), [Muon(matrices, options.lr, dtype), adam])
-    if options.resume and (options.out / "last.pt").exists():
-        run.restore(options.out / "last.pt")
+    if options.resume and (options.out / FILE).exists():
+        run.restore(options.out / FILE)
     return run
 
 
@@ -138,39 +117,59 @@ def update(run: Run, loss: Tensor, options: Options) -> None:
     average(run.ema, run.model, run.step, options.ema)
 
 
-def train(options: Options) -> None:
-    options.out.mkdir(parents=True, exist_ok=True)
-    tokenizer = Tokenizer.from_file(str(options.tokenizer / "tokenizer.json"))
-    shape = bundled_shape(tokenizer)
-    run = start(shape, options)
+def stepper(run: Run, tokenizer: Tokenizer, options: Options) -> Callable[[], float]:
+    """What makes a step and returns its loss. A resumed run draws other problems and masks than the one before it."""
     trunk = torch.compile(run.model, dynamic=True) if options.compile else run.model
     generator = torch.Generator().manual_seed(options.seed + run.step)
     noise = Noise(tokenizer.token_to_id(MASK), generator, options.bfloat16)
     stream = batches(RowSource(tokenizer, options.seed + run.step), options.tokens_per_step, options.mix)
-    saved = checked = run.seconds
-    losses: list[float] = []
-    stopped = asked_to_stop()
-    clock = time.monotonic()
-    while run.seconds < 60.0 * options.minutes and not stopped.is_set():
+
+    def step() -> float:
         batch = next(stream)
         loss = loss_of(trunk, run, batch, noise)
         update(run, loss, options)
-        losses.append(loss.item())
         run.step, run.tokens = run.step + 1, run.tokens + batch.tokens.numel()
-        now = time.monotonic()
-        run.seconds, clock = run.seconds + now - clock, now
-        if run.step % 20 == 0:
-            log(options, run, {"loss": sum(losses) / len(losses), "rate": rate(run, options)})
-            losses.clear()
-        if run.seconds - checked > 60.0 * options.check_minutes:
-            log(options, run, heldout.check(run.ema, tokenizer, options.check_count))
-            checked = run.seconds
-        if run.seconds - saved > 60.0 * options.save_minutes:
-            run.save(options.out / "last.pt", shape)
-            saved = run.seconds
-    run.save(options.out / "last.pt", shape)
+        return loss.item()
+
+    return step
+
+
+def train(options: Options) -> None:
+    options.out.mkdir(parents=True, exist_ok=True)
+    tokenizer = Tokenizer.from_file(str(options.tokenizer / "tokenizer.json"))
+    run = start(bundled_shape(tokenizer), options)
+    step, stopped = stepper(run, tokenizer, options), asked_to_stop()
+    saved = checked = run.seconds
+    losses: list[float] = []
+    clock = time.monotonic()
+    with bar(60.0 * options.minutes) as show:
+        while run.seconds < 60.0 * options.minutes and not stopped.is_set():
+            losses.append(step())
+            now = time.monotonic()
+            run.seconds, clock = run.seconds + now - clock, now
+            if run.step % LOG_STEPS == 0:
+                loss = sum(losses) / len(losses)
+                log(options, run, {"loss": loss, "rate": rate(run, options)})
+                show(run.seconds, f"loss {loss:.3f}, {run.tokens / 1e6:.1f} M tokens")
+                losses.clear()
+            if run.seconds - checked > 60.0 * options.check_minutes:
+                log(options, run, heldout.check(run.ema, tokenizer, options.check_count))
+                checked = run.seconds
+            if run.seconds - saved > 60.0 * options.save_minutes:
+                run.save(options.out / FILE)
+                saved = run.seconds
+    run.save(options.out / FILE)
     if not stopped.is_set():
         log(options, run, heldout.check(run.ema, tokenizer, options.check_count) | {"done": True})
+
+
+@contextmanager
+def bar(seconds: float) -> Iterator[Callable[[float, str], None]]:
+    """A bar over the run's time, on a terminal; yields what to call with the time so far and a text."""
+    columns = (BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True)) as shown:
+        task = shown.add_task("starting", total=seconds)
+        yield lambda done, text: shown.update(task, completed=done, description=text)
 
 
 def asked_to_stop() -> threading.Event:

@@ -9,6 +9,7 @@ import torch
 from starr.model.transformer import Shape, Transformer
 from training import train as trainer
 from training.attention import trainable
+from training.checkpoint import FILE, averaged, read
 from training.data import DRILL_LENGTH, Mix, RowSource, batches, drill
 from training.noise import Batch, from_the_end, mask_tokens
 from training.optimizer import Muon, average, orthogonalise, split_parameters
@@ -164,14 +165,38 @@ def test_a_run_saves_logs_and_resumes(tmp_path, tokenizer, monkeypatch):
         check_count=1,
     )
     trainer.train(options)
-    before = torch.load(tmp_path / "run" / "last.pt", weights_only=True)
+    before = read(tmp_path / "run" / FILE)[1]
     trainer.train(replace(options, minutes=0.1, resume=True))
-    after = torch.load(tmp_path / "run" / "last.pt", weights_only=True)
-    assert after["step"] > before["step"] > 0
-    assert after["seconds"] >= 6.0
+    after = read(tmp_path / "run" / FILE)[1]
+    assert json.loads(after["counts"])["step"] > json.loads(before["counts"])["step"] > 0
+    assert json.loads(after["counts"])["seconds"] >= 6.0
     lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert lines[-1]["done"] is True
     assert set(lines[-1]["results"]) <= set("+-*/")
+
+
+def test_a_restored_run_goes_on_as_if_it_had_not_stopped(tmp_path):
+    shape = Shape(32, 16, 1, 2, 2, 24)
+    options = trainer.Options(tokenizer=tmp_path, out=tmp_path, bfloat16=False)
+    first = trainer.start(shape, options)
+    tokens = torch.randint(0, 32, (4, 6), generator=torch.Generator().manual_seed(0))
+
+    def go_on(run):
+        for _ in range(3):
+            logits = run.model.head(run.model(tokens))
+            trainer.update(run, torch.nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flatten()), options)
+            run.step += 1
+
+    go_on(first)
+    first.save(tmp_path / FILE)
+    second = trainer.start(shape, replace(options, seed=1, resume=True))
+    go_on(first)
+    go_on(second)
+    assert second.step == first.step == 6
+    for part in ("model", "ema"):
+        pairs = zip(getattr(first, part).parameters(), getattr(second, part).parameters(), strict=True)
+        assert all(torch.equal(a, b) for a, b in pairs)
+    assert averaged(tmp_path / FILE).shape == shape
 
 
 def test_render_is_what_the_chat_template_gives(tokenizer):
