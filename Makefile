@@ -24,6 +24,7 @@ test: $(VENV)/.tested browser
 
 check: $(VENV)/.tested
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check --quiet src tests benchmarks training docs
 	$(BIN)/mypy
 
 $(BIN)/python:

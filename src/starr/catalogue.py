@@ -101,9 +101,7 @@ def section(row: Row) -> str:
     parts = [f"## {row.name}", f"{row.meaning} ({row.paper})"]
     if row.options:
         head = ["| option | default | values | meaning |", "|---|---|---|---|"]
-        lines = [
-            f"| `{o.name}` | {shown(o.default)} | {limits(o)} | {o.help.replace('|', '/')} |" for o in row.options
-        ]
+        lines = [f"| `{o.name}` | {shown(o.default)} | {limits(o)} | {o.help.replace('|', '/')} |" for o in row.options]
         parts.append("\n".join(head + lines))
     for name, values in row.presets.items():
         parts.append(f"`preset={name}`: " + ", ".join(f"`{key}={shown(value)}`" for key, value in values.items()))

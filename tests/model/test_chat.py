@@ -38,9 +38,7 @@ def test_llada_template_is_the_documented_form():
 
 def test_dream_template_is_chatml_with_a_default_system_turn():
     tail = "<|im_start|>user\nWhat?<|im_end|>\n<|im_start|>assistant\n"
-    assert shown(DREAM, user("What?")) == (
-        "<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n" + tail
-    )
+    assert shown(DREAM, user("What?")) == ("<|im_start|>system\nYou are a helpful assistant.<|im_end|>\n" + tail)
     own = [{"role": "system", "content": "Be brief."}, *user("What?")]
     assert shown(DREAM, own) == "<|im_start|>system\nBe brief.<|im_end|>\n" + tail
 

@@ -126,9 +126,7 @@ except WorkError as error:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
 def test_a_disk_that_takes_no_more_is_one_line_and_loses_nothing(tmp_path, net):
     save(net, SPEC, tmp_path, tokenizer=byte_tokenizer())
-    child = subprocess.run(
-        [sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=True
-    )
+    child = subprocess.run([sys.executable, "-c", FULL_DISK, str(tmp_path)], capture_output=True, text=True, check=True)
     assert "model.safetensors could not be written" in child.stdout
     assert len(child.stdout.splitlines()) == 1
     assert torch.equal(load(tmp_path).net.embed.weight, net.embed.weight)

@@ -175,9 +175,7 @@ def test_without_both_parts_the_fixed_threshold_remains():
 
 def test_presets_and_text_form():
     assert strategy("starr:preset=math500") == Starr(temporal_window=5, spatial_window=2)
-    assert strategy("starr:preset=case_study,patience=4") == Starr(
-        temporal_window=5, warmup_threshold=0.95, patience=4
-    )
+    assert strategy("starr:preset=case_study,patience=4") == Starr(temporal_window=5, warmup_threshold=0.95, patience=4)
     given = Starr(blend="0.5/0.6/0.5", responsive=False, scale=2.0)
     assert text_form(given) == "starr:scale=2.0,blend=0.5/0.6/0.5,responsive=false"
     assert strategy(text_form(given)) == given

@@ -30,15 +30,13 @@ class Common:
 class Place(Common):
     """Which model, and where it runs."""
 
-    model: Annotated[
-        str | None, typer.Option(help="A folder or a hub id.", show_default="the bundled model")
-    ] = None
+    model: Annotated[str | None, typer.Option(help="A folder or a hub id.", show_default="the bundled model")] = None
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.", show_default="the best there is")] = (
         None
     )
-    dtype: Annotated[
-        str | None, typer.Option(help="float32, bfloat16 or float16.", show_default="float32 on cpu")
-    ] = None
+    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.", show_default="float32 on cpu")] = (
+        None
+    )
 
     def load(self) -> Model:
         """The model, loaded."""
@@ -68,9 +66,9 @@ class Canvas(Place):
     )
     guidance: Annotated[float, typer.Option(help="Classifier-free guidance; 0 is off.")] = 0.0
     eos: Annotated[str, typer.Option(help="End-of-text: normal, never, or last to be committed.")] = "normal"
-    stop: Annotated[
-        str, typer.Option(help="Rules that end a run early, joined by +: eos, prophet:option=value.")
-    ] = "none"
+    stop: Annotated[str, typer.Option(help="Rules that end a run early, joined by +: eos, prophet:option=value.")] = (
+        "none"
+    )
     ice: Annotated[
         str | None, typer.Option(help="Think in place: ice-sp, ice-pp or ice:option=value.", show_default="off")
     ] = None

@@ -72,9 +72,7 @@ class Registry(Generic[T]):
         name, _, rest = text.strip().partition(":")
         entry = self.entries.get(name)
         if entry is None:
-            raise InputError(
-                f"Unknown {self.kind} {name!r}.", hint=did_you_mean(name, self.entries), param=self.kind
-            )
+            raise InputError(f"Unknown {self.kind} {name!r}.", hint=did_you_mean(name, self.entries), param=self.kind)
         return self.build(entry, split_options(rest, self.kind))
 
     def build(self, entry: Entry[T], given: dict[str, str]) -> T:
@@ -89,9 +87,7 @@ class Registry(Generic[T]):
         known = {o.name: o for o in entry.options}
         for key, value in given.items():
             if key not in known:
-                raise InputError(
-                    f"{entry.name} has no option {key!r}.", hint=did_you_mean(key, known), param=self.kind
-                )
+                raise InputError(f"{entry.name} has no option {key!r}.", hint=did_you_mean(key, known), param=self.kind)
             values[key] = convert(known[key], value, entry.name)
         return entry.kind(**values)
 
@@ -153,9 +149,7 @@ def check(member: Any) -> None:
         if value is None and opt.default is None:
             continue
         if opt.choices and value not in opt.choices:
-            raise InputError(
-                f"{where} must be one of {', '.join(opt.choices)}, got {value!r}.", param=opt.name
-            )
+            raise InputError(f"{where} must be one of {', '.join(opt.choices)}, got {value!r}.", param=opt.name)
         if not is_a(value, opt.type):
             raise InputError(f"{where} must be {opt.type}, got {value!r}.", param=opt.name)
         if opt.type in ("int", "float"):

@@ -44,9 +44,7 @@ class Live:
     Drawing is throttled, so it does not slow the decoding it shows; the last event of a lane is always drawn.
     """
 
-    def __init__(
-        self, names: Sequence[str], *, stream: IO[str] | None = None, console: Console | None = None
-    ) -> None:
+    def __init__(self, names: Sequence[str], *, stream: IO[str] | None = None, console: Console | None = None) -> None:
         self.console = console or Console(file=stream, highlight=False)
         self.lanes = [Lane(name) for name in names]
         self.screen: Screen | None = None

@@ -26,8 +26,6 @@ def base_threshold(variance: Tensor, scale: float, warmup: float) -> Tensor:
     return torch.where(variance.isnan(), warmup, variance * scale)
 
 
-def temporal_threshold(
-    confidence: Tensor, history: Tensor, *, scale: float, warmup: float, kind: str
-) -> Tensor:
+def temporal_threshold(confidence: Tensor, history: Tensor, *, scale: float, warmup: float, kind: str) -> Tensor:
     """T_base (B, W) from the signed, positive or absolute variance (``kind``)."""
     return base_threshold(part_of(temporal_variance(confidence, history), kind), scale, warmup)
