@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from starr.model.layers import Shape
 from starr.model.load import Model
 from starr.model.spec import ModelSpec
-from starr.model.transformer import Shape, Transformer
+from starr.model.transformer import Transformer
 
 MASK, EOS, BOS = 1, 2, 0
 

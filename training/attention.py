@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from starr.model.transformer import Attention, Shape, Transformer
+from starr.model.layers import Attention, Shape
+from starr.model.transformer import Transformer
 
 
 class PlainAttention(Attention):

@@ -14,8 +14,8 @@ from pathlib import Path
 from tokenizers import Tokenizer
 
 from starr.model.export import save
+from starr.model.layers import Shape
 from starr.model.spec import ModelSpec
-from starr.model.transformer import Shape
 from training.checkpoint import averaged
 from training.tokenizer import BOS, EOS, EOT, MASK
 

@@ -26,7 +26,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 
-from starr.model.transformer import Shape
+from starr.model.layers import Shape
 from training import heldout
 from training.attention import trainable
 from training.checkpoint import FILE, Run

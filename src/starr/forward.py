@@ -19,39 +19,26 @@ from starr.model.transformer import KVBuffer, Transformer
 from starr.observe import Places, places
 
 
-@dataclass(frozen=True, slots=True)
-class Hidden:
-    """Hidden states of one call and where each column's state lies."""
-
-    states: Tensor  # (K, Q, D)
-    slot: Tensor | None = None  # (K, C) int64: column -> place in ``states``; None where they are the same
-
-    def at(self, columns: Tensor, shift: bool) -> Tensor:
-        """(K, O, D): the states that predict ``columns`` (K, O); anything for the spare column."""
-        source = (columns - 1).clamp(min=0) if shift else columns
-        if self.slot is not None:
-            source = self.slot.gather(1, source)
-        source = source.clamp(max=self.states.shape[1] - 1)
-        return self.states.gather(1, source[..., None].expand(-1, -1, self.states.shape[2]))
-
-
 def columns_of(tokens: Tensor) -> Tensor:
     """(1, C) int64."""
     return torch.arange(tokens.shape[1], device=tokens.device)[None]
 
 
-def whole(net: Transformer, tokens: Tensor, length: Tensor, total: int) -> Hidden:
-    """Every position of every row (K, C), ``total`` in all, without a buffer."""
+def whole(net: Transformer, tokens: Tensor, length: Tensor, total: int, wanted: Tensor) -> Tensor:
+    """(K, O, D): every position of every row (K, C), ``total`` in all, without a buffer."""
     tokens = tokens[:, :-1]
-    return Hidden(net(tokens) if total == tokens.numel() else net.packed(tokens, length, total))
+    if total == tokens.numel():
+        return net(tokens, wanted=wanted)  # type: ignore[no-any-return]
+    return net.packed(tokens, length, total, wanted)
 
 
-def queried(net: Transformer, tokens: Tensor, length: Tensor, where: Places, buffer: KVBuffer) -> Hidden:
-    """Only the queried positions; their K/V go into the buffer, those of padding to the spare slot that nobody sees."""
-    asked = tokens.gather(1, where.index)
+def queried(
+    net: Transformer, tokens: Tensor, length: Tensor, where: Places, buffer: KVBuffer, wanted: Tensor
+) -> Tensor:
+    """(K, O, D): only the queried positions; their K/V go into the buffer, those of padding to the spare slot."""
     attend = columns_of(tokens) < length[:, None]
-    states = net(asked, where.index, attend=attend, buffer=buffer, slots=where.index)
-    return Hidden(states, slots_of(where, tokens.shape[1]))
+    among = slots_of(where, tokens.shape[1]).gather(1, wanted)
+    return net(tokens.gather(1, where.index), where.index, attend, buffer, where.index, among)  # type: ignore[no-any-return]
 
 
 def measure(net: Transformer, canvas: Canvas, rows: Tensor, most: int, buffer: KVBuffer) -> Canvas:
@@ -71,11 +58,11 @@ def slots_of(where: Places, columns: int) -> Tensor:
     return torch.zeros((rows, columns), dtype=torch.int64, device=place.device).scatter_(1, where.index, place)
 
 
-def shadowed(net: Transformer, tokens: Tensor, length: Tensor, index: Tensor, mask_id: int) -> tuple[Hidden, Hidden]:
-    """A whole forward with a shadow block of masks behind it (WINO, arXiv:2507.18578); the second result is its states.
+def shadowed(net: Transformer, tokens: Tensor, length: Tensor, index: Tensor, mask_id: int, wanted: Tensor) -> Tensor:
+    """(K, O + W, D): a whole forward with a shadow block of masks behind it (WINO, arXiv:2507.18578).
 
     Shadow j stands at the position of window column ``index[:, j]`` and sees everything but that column itself; nobody
-    else sees the shadow. So its state gives the leave-one-out distribution of a held token.
+    else sees the shadow. So its state, the last W, gives the leave-one-out distribution of a held token.
     """
     rows, columns = tokens.shape
     width = index.shape[1]
@@ -84,12 +71,13 @@ def shadowed(net: Transformer, tokens: Tensor, length: Tensor, index: Tensor, ma
     seen = torch.cat([valid, torch.zeros_like(real)], dim=1)[:, None].expand(rows, columns, columns + width)
     not_own = at[:, None] != index[..., None]
     by_shadow = torch.cat([valid[:, None] & not_own, real[:, None].expand(rows, width, width)], dim=2)
-    states = net(
+    shadow = torch.arange(columns, columns + width, device=tokens.device).expand(rows, width)
+    return net(  # type: ignore[no-any-return]
         torch.cat([tokens, torch.full_like(index, mask_id)], dim=1),
         torch.cat([at.expand(rows, columns), index], dim=1),
         attend=torch.cat([seen, by_shadow], dim=1),
+        wanted=torch.cat([wanted, shadow], dim=1),
     )
-    return Hidden(states[:, : columns - 1]), Hidden(states[:, columns:])
 
 
 def grown(buffer: KVBuffer | None, rows: list[int | None], slots: int, empty: KVBuffer) -> KVBuffer:
@@ -130,26 +118,26 @@ class States:
 def compute(net: Transformer, spec: ModelSpec, call: Call) -> States:
     """One forward for each kind of row in the batch (usually there is one kind), and one more for guidance."""
     canvas, batch = call.canvas, call.batch
+    wanted = (call.observed.index - 1).clamp(min=0) if spec.shift else call.observed.index
     shadow = None
-    parts: list[tuple[Tensor, Hidden]] = []
+    parts: list[tuple[Tensor, Tensor]] = []
     if len(batch.plain):
-        tokens, length = rows_of(batch.plain, canvas.tokens, canvas.length)
-        parts.append((batch.plain, whole(net, tokens, length, call.plain)))
+        tokens, length, want = rows_of(batch.plain, canvas.tokens, canvas.length, wanted)
+        parts.append((batch.plain, whole(net, tokens, length, call.plain, want)))
     if len(batch.buffered) and call.buffer is not None:
-        tokens, length, query = rows_of(batch.buffered, canvas.tokens, canvas.length, call.query)
-        parts.append((batch.buffered, queried(net, tokens, length, places(query, call.most_queried), call.buffer)))
+        tokens, length, want, query = rows_of(batch.buffered, canvas.tokens, canvas.length, wanted, call.query)
+        where = places(query, call.most_queried)
+        parts.append((batch.buffered, queried(net, tokens, length, where, call.buffer, want)))
     if len(batch.shadowed):
-        tokens, length, window = rows_of(batch.shadowed, canvas.tokens, canvas.length, call.window)
-        found, behind = shadowed(net, tokens, length, window, spec.mask_id)
-        parts.append((batch.shadowed, found))
-        shadow = behind.states.flatten(0, 1)
-    states = gather_parts(parts, call.observed.index, spec.shift)
+        tokens, length, want, window = rows_of(batch.shadowed, canvas.tokens, canvas.length, wanted, call.window)
+        states = shadowed(net, tokens, length, window, spec.mask_id, want)
+        parts.append((batch.shadowed, states[:, : wanted.shape[1]]))
+        shadow = states[:, wanted.shape[1] :].flatten(0, 1)
     unguided = None
     if batch.guidance is not None:
         blind = canvas.tokens.masked_fill(canvas.column_index < canvas.start[:, None], spec.mask_id)
-        without = whole(net, blind, canvas.length, call.total)
-        unguided = without.at(call.observed.index, spec.shift).flatten(0, 1)
-    return States(states.flatten(0, 1), shadow, unguided)
+        unguided = whole(net, blind, canvas.length, call.total, wanted).flatten(0, 1)
+    return States(together(parts, len(wanted)).flatten(0, 1), shadow, unguided)
 
 
 def rows_of(rows: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -157,12 +145,11 @@ def rows_of(rows: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
     return tensors if len(rows) == len(tensors[0]) else tuple(t.index_select(0, rows) for t in tensors)
 
 
-def gather_parts(parts: list[tuple[Tensor, Hidden]], columns: Tensor, shift: bool) -> Tensor:
+def together(parts: list[tuple[Tensor, Tensor]], rows: int) -> Tensor:
     """(B, O, D) from the calls that each served some rows."""
     if len(parts) == 1:
-        return parts[0][1].at(columns, shift)
-    pieces = [hidden.at(columns.index_select(0, rows), shift) for rows, hidden in parts]
-    together = pieces[0].new_zeros(len(columns), *pieces[0].shape[1:])
-    for (rows, _), piece in zip(parts, pieces, strict=True):
-        together[rows] = piece
-    return together
+        return parts[0][1]
+    joined = parts[0][1].new_zeros(rows, *parts[0][1].shape[1:])
+    for some, states in parts:
+        joined[some] = states
+    return joined

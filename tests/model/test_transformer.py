@@ -1,6 +1,10 @@
+from dataclasses import replace
+
+import pytest
 import torch
 
-from starr.model.transformer import RMSNorm, Shape, Transformer, rope_tables, rotate
+from starr.model.layers import RMSNorm, Shape, rope_tables, rotate
+from starr.model.transformer import KVBuffer, Transformer
 
 SHAPE = Shape(vocab_size=40, width=32, layers=2, heads=4, kv_heads=2, mlp_width=24)
 
@@ -48,9 +52,39 @@ def test_packed_rows_have_the_states_of_padded_ones():
     torch.manual_seed(2)
     net, length = Transformer(SHAPE), torch.tensor([5, 9, 1, 7])
     tokens = torch.randint(0, 40, (4, 9))
-    real = torch.arange(9) < length[:, None]
+    columns = torch.arange(9)
+    real = columns < length[:, None]
     with torch.inference_mode():
-        packed = net.packed(tokens, length, 22)
+        packed = net.packed(tokens, length, 22, columns.expand(4, 9))
         torch.testing.assert_close(packed[real], net(tokens, attend=real)[real])
         torch.testing.assert_close(packed[2, :1], net(tokens[2:3, :1])[0])
-    assert not packed[~real].any()
+        some = net.packed(tokens, length, 22, torch.tensor([[4, 0], [8, 3], [0, 9], [6, 9]]))  # 9 is padding
+    torch.testing.assert_close(some[:2], packed[[[0, 0], [1, 1]], [[4, 0], [8, 3]]])
+    torch.testing.assert_close(some[2:, 0], packed[[2, 3], [0, 6]])
+
+
+@pytest.mark.parametrize("seen", ["all", "rows", "queries"])
+@pytest.mark.parametrize("layers", [1, 3])
+def test_wanted_states_are_those_of_a_forward_for_all(seen, layers):
+    torch.manual_seed(3)
+    net = Transformer(replace(SHAPE, layers=layers))
+    tokens, wanted = torch.randint(0, 40, (3, 7)), torch.tensor([[6, 0, 2], [1, 1, 5], [3, 4, 7]])  # 7 is beyond
+    length = torch.tensor([7, 6, 5])[:, None]
+    rows = torch.arange(7) < length
+    queries = rows[:, None] & (torch.rand(3, 7, 7) < 0.7) | torch.eye(7, dtype=torch.bool)
+    attend = {"all": None, "rows": rows, "queries": queries}[seen]
+    expected = net(tokens, attend=attend).gather(1, wanted.clamp(max=6)[..., None].expand(-1, -1, 32))
+    torch.testing.assert_close(net(tokens, attend=attend, wanted=wanted), expected)
+
+
+def test_queries_that_nobody_wants_still_write_their_keys_and_values():
+    torch.manual_seed(4)
+    net, tokens = Transformer(SHAPE), torch.randint(0, 40, (2, 6))
+    every = torch.arange(6).expand(2, 6)
+    buffers = [KVBuffer.empty(SHAPE, 2, 6, net.embed.weight) for _ in range(2)]
+    with torch.inference_mode():
+        whole = net(tokens, every, buffer=buffers[0])
+        some = net(tokens, every, buffer=buffers[1], wanted=torch.tensor([[5], [2]]))
+    torch.testing.assert_close(some[:, 0], whole[[0, 1], [5, 2]])
+    for part in ("keys", "values"):
+        torch.testing.assert_close(getattr(buffers[0], part), getattr(buffers[1], part))

@@ -6,7 +6,8 @@ from random import Random
 import pytest
 import torch
 
-from starr.model.transformer import Shape, Transformer
+from starr.model.layers import Shape
+from starr.model.transformer import Transformer
 from training import train as trainer
 from training.attention import trainable
 from training.checkpoint import FILE, averaged, read

@@ -14,9 +14,9 @@ from starr.cli.verb import family, verb
 from starr.errors import InputError
 
 if TYPE_CHECKING:
+    from starr.model.layers import Shape
     from starr.model.spec import ModelSpec
     from starr.model.tokenizer import Tokenizer
-    from starr.model.transformer import Shape
 
 KNOWN = (
     ("bundled", "llada", "in this package: word problems and list functions"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from starr.errors import LoadError
-from starr.model.transformer import Shape
+from starr.model.layers import Shape
 
 Config = Mapping[str, Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 from starr.errors import LoadError
 from starr.model import chat, dream, llada
 from starr.model.config import Config
+from starr.model.layers import Shape
 from starr.model.spec import ModelSpec
-from starr.model.transformer import Shape
 
 
 @dataclass(frozen=True, slots=True)

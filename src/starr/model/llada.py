@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from starr.model.config import Config, checked, real, require, whole
+from starr.model.layers import Shape
 from starr.model.names import Names, make_spec, tensor_names
 from starr.model.spec import ModelSpec
-from starr.model.transformer import Shape
 
 ARCHITECTURE = "LLaDAModelLM"
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from starr.model.config import Config, token, unique
+from starr.model.layers import Shape
 from starr.model.spec import ModelSpec
-from starr.model.transformer import Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 
@@ -32,10 +33,12 @@ class Packing:
         """(B, S, ...) to (1, T, ...)."""
         return x.flatten(0, 1).index_select(0, self.index)[None]
 
-    def spread(self, x: Tensor) -> Tensor:
-        """(1, T, D) to (B, S, D), zeros in the padding."""
-        wide = x.new_zeros(self.rows * self.columns, x.shape[2])
-        return wide.index_copy_(0, self.index, x[0]).view(self.rows, self.columns, -1)
+    def find(self, columns: Tensor) -> Tensor:
+        """(B, O) of (B, O): where columns of the padded rows lie among the packed; anything for those of padding."""
+        place = self.index.new_zeros(self.rows * self.columns)
+        place[self.index] = torch.arange(len(self.index), device=self.index.device)
+        row = torch.arange(self.rows, device=columns.device)[:, None]
+        return place[row * self.columns + columns.clamp(max=self.columns - 1)]
 
     def spread_heads(self, x: Tensor) -> Tensor:
         """(1, H, T, head_width) to (B, H, S, head_width), zeros in the padding."""

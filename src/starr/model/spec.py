@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from starr.model.transformer import Shape
+from starr.model.layers import Shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,42 +1,24 @@
-"""One bidirectional transformer for every family: RMSNorm, RoPE in float32, grouped K/V heads, SwiGLU.
+"""One bidirectional transformer for every family.
 
-Letters: B rows, Q queried positions, S buffer slots, D width, H heads, V vocabulary.
+Letters: B rows, Q queried positions, O wanted ones of them, S buffer slots, D width, V vocabulary.
 
 A forward recomputes only the *queried* positions. Their K/V go into the buffer's slots and every query attends over
 the slots that ``attend`` allows, so a cache is nothing but a choice of what to query (see ``starr.query``). Without a
-buffer the queries are the keys: the plain forward, used for training and for ``cache="none"``.
+buffer the queries are the keys: the plain forward, used for training and for ``cache="none"``. Of the *wanted* queries
+alone are states computed in the last layer; the others only give it their K/V.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from starr.model.layers import Embedding, Layer, Linear, RMSNorm, Shape, rope_tables
 from starr.model.packing import Packing
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """Sizes of a transformer, in the project's own words (the checkpoint's keys are mapped in ``llada``/``dream``)."""
-
-    vocab_size: int
-    width: int
-    layers: int
-    heads: int
-    kv_heads: int
-    mlp_width: int
-    rope_theta: float = 10000.0
-    norm_eps: float = 1e-5
-    qkv_bias: bool = False
-    tied: bool = False
-    max_length: int = 4096
-
-    @property
-    def head_width(self) -> int:
-        return self.width // self.heads
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +42,7 @@ class KVBuffer:
 class Place:
     """Where the queries of one forward stand, and what they may see."""
 
+    positions: Tensor  # (B or 1, Q) int64
     cos: Tensor  # (B or 1, 1, Q, head_width) float32
     sin: Tensor
     attend: Tensor | None  # (B, 1, 1 or Q, S) bool
@@ -67,100 +50,18 @@ class Place:
     packing: Packing | None = None
 
 
-class Linear(nn.Linear):
-    """Without random values on the meta device: drawing them there imports torch's compiler, seconds for nothing."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The queries whose states leave the last layer."""
 
-    def reset_parameters(self) -> None:
-        if not self.weight.is_meta:
-            super().reset_parameters()
+    index: Tensor  # (B, O) int64: their places among the queries of all rows, laid end to end
+    cos: Tensor  # (B, 1, O, head_width) float32
+    sin: Tensor
+    attend: Tensor | None  # (B, 1, 1 or O, S) bool
 
-
-class Embedding(nn.Embedding):
-    """As ``Linear``: no random values on the meta device."""
-
-    def reset_parameters(self) -> None:
-        if not self.weight.is_meta:
-            super().reset_parameters()
-
-
-class RMSNorm(nn.Module):
-    """x / rms(x) in float32, cast back, then scaled: the order the released checkpoints were trained with."""
-
-    def __init__(self, width: int, eps: float) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.eps = eps
-
-    def forward(self, x: Tensor) -> Tensor:
-        if x.dtype == torch.float32:
-            return F.rms_norm(x, self.weight.shape, self.weight.to(x.dtype), self.eps)
-        wide = x.float()
-        return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)).to(x.dtype) * self.weight
-
-
-def rope_tables(positions: Tensor, head_width: int, theta: float) -> tuple[Tensor, Tensor]:
-    """Cosines and sines for ``positions`` (B, Q), each (B, 1, Q, head_width) in float32, halves repeated."""
-    exponent = torch.arange(0, head_width, 2, dtype=torch.float32, device=positions.device) / head_width
-    angle = positions[:, None, :, None].float() * theta**-exponent
-    return angle.cos().repeat(1, 1, 1, 2), angle.sin().repeat(1, 1, 1, 2)
-
-
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary embedding by split halves, in float32 and cast back (LLaDA's ``rope_full_precision``)."""
-    wide = x.float()
-    first, second = wide.chunk(2, dim=-1)
-    return (wide * cos + torch.cat((-second, first), dim=-1) * sin).to(x.dtype)
-
-
-class Attention(nn.Module):
-    """Bidirectional attention with grouped K/V heads; projecting and attending are apart, for the buffer between."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.shape = shape
-        kv_width = shape.kv_heads * shape.head_width
-        self.q_proj = Linear(shape.width, shape.width, bias=shape.qkv_bias)
-        self.k_proj = Linear(shape.width, kv_width, bias=shape.qkv_bias)
-        self.v_proj = Linear(shape.width, kv_width, bias=shape.qkv_bias)
-        self.o_proj = Linear(shape.width, shape.width, bias=False)
-
-    def project(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Rotated queries, rotated keys and values, each (B, heads, Q, head_width)."""
-        rows, queries, _ = x.shape
-        split = (rows, queries, -1, self.shape.head_width)
-        q, k, v = (proj(x).view(split).transpose(1, 2) for proj in (self.q_proj, self.k_proj, self.v_proj))
-        return rotate(q, cos, sin), rotate(k, cos, sin), v
-
-    def forward(self, q: Tensor, k: Tensor, v: Tensor, attend: Tensor | None) -> Tensor:
-        """(B, Q, D) before ``o_proj``: (B, H, Q, ·) over (B, kv_heads, S, ·); ``attend`` (B, 1, 1 or Q, S) or None."""
-        group = self.shape.heads // self.shape.kv_heads
-        if group > 1:
-            k, v = k.repeat_interleave(group, dim=1), v.repeat_interleave(group, dim=1)
-        return F.scaled_dot_product_attention(q, k, v, attn_mask=attend).transpose(1, 2).flatten(2)
-
-
-class MLP(nn.Module):
-    """SwiGLU."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.gate_proj = Linear(shape.width, shape.mlp_width, bias=False)
-        self.up_proj = Linear(shape.width, shape.mlp_width, bias=False)
-        self.down_proj = Linear(shape.mlp_width, shape.width, bias=False)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))  # type: ignore[no-any-return]
-
-
-class Layer(nn.Module):
-    """The parts of one layer; ``Transformer.through`` puts them together."""
-
-    def __init__(self, shape: Shape) -> None:
-        super().__init__()
-        self.input_norm = RMSNorm(shape.width, shape.norm_eps)
-        self.attention = Attention(shape)
-        self.mlp_norm = RMSNorm(shape.width, shape.norm_eps)
-        self.mlp = MLP(shape)
+    def of(self, x: Tensor) -> Tensor:
+        """(B, O, D) of the queries' (B, Q, D), or of packed ones (1, T, D)."""
+        return x.flatten(0, 1).index_select(0, self.index.flatten()).view(*self.index.shape, -1)
 
 
 class Transformer(nn.Module):
@@ -179,6 +80,9 @@ class Transformer(nn.Module):
         """(V, D): the matrix that turns hidden states into logits."""
         return self.embed.weight if self.lm_head is None else self.lm_head.weight
 
+    def layer(self, index: int) -> Layer:
+        return cast(Layer, self.layers[index])
+
     def head(self, hidden: Tensor) -> Tensor:
         """Logits (..., V) of hidden states (..., D): ask only for the rows you need."""
         return F.linear(hidden, self.head_weight)
@@ -190,24 +94,28 @@ class Transformer(nn.Module):
         attend: Tensor | None = None,  # (B, S) or (B, Q, S) bool: which slots may be seen; None for all
         buffer: KVBuffer | None = None,
         slots: Tensor | None = None,  # (B, Q) int64: where each query's K/V are written; None is ``positions``
-    ) -> Tensor:  # (B, Q, D)
-        """Hidden states of the queried positions; with a buffer, their K/V are written before anyone attends."""
+        wanted: Tensor | None = None,  # (B, O) int64: which queries; beyond Q anything is returned; None for all
+    ) -> Tensor:  # (B, O, D), or (B, Q, D) without ``wanted``
+        """Hidden states of the wanted queries; with a buffer, their K/V are written before anyone attends."""
         place = self.place(tokens, positions, attend, slots)
-        x = self.embed(tokens)
-        for index in range(len(self.layers)):
-            x = self.through(index, x, place, buffer)
-        return self.norm(x)  # type: ignore[no-any-return]
+        return self.run(tokens, place, buffer, None if wanted is None else self.wanted(wanted, place))
 
-    def packed(self, tokens: Tensor, length: Tensor, total: int) -> Tensor:
-        """(B, S, D): ``forward`` without a buffer, for rows of different ``length`` (B,) whose sum is ``total``."""
+    def packed(self, tokens: Tensor, length: Tensor, total: int, wanted: Tensor) -> Tensor:
+        """(B, O, D): ``forward`` without a buffer, for rows of different ``length`` (B,) whose sum is ``total``."""
         attend = torch.arange(tokens.shape[1], device=tokens.device) < length[:, None]
         packing = Packing.of(attend, total)
         flat = packing.pack(tokens)
         place = replace(self.place(flat, packing.positions, attend, None), packing=packing)
-        x = self.embed(flat)
-        for index in range(len(self.layers)):
-            x = self.through(index, x, place, None)
-        return packing.spread(self.norm(x))
+        return self.run(flat, place, None, self.wanted(wanted, place))
+
+    def run(self, tokens: Tensor, place: Place, buffer: KVBuffer | None, wanted: Wanted | None) -> Tensor:
+        """All layers and the last norm."""
+        x = self.embed(tokens)
+        last = len(self.layers) - 1
+        for index in range(last):
+            x = self.through(index, x, place, buffer)
+        x = self.through(last, x, place, buffer) if wanted is None else self.into(last, x, place, buffer, wanted)
+        return self.norm(x)  # type: ignore[no-any-return]
 
     def moved(self, tokens: Tensor, positions: Tensor, attend: Tensor, buffer: KVBuffer) -> Tensor:
         """(B, Q): 1 - cosine between the values that layer 1 would have now and those in the buffer.
@@ -220,8 +128,8 @@ class Transformer(nn.Module):
         old = buffer.values[index].gather(2, place.write)
         if index > 0:
             x = self.through(0, x, place, buffer)
-        layer = self.layers[index]
-        new = layer.attention.v_proj(layer.input_norm(x))  # type: ignore[operator,union-attr]
+        layer = self.layer(index)
+        new = layer.attention.v_proj(layer.input_norm(x))
         return 1.0 - F.cosine_similarity(new, old.transpose(1, 2).flatten(2), dim=2)
 
     def place(self, tokens: Tensor, positions: Tensor | None, attend: Tensor | None, slots: Tensor | None) -> Place:
@@ -231,22 +139,52 @@ class Transformer(nn.Module):
         if attend is not None:
             attend = attend[:, None, None] if attend.dim() == 2 else attend[:, None]
         cos, sin = rope_tables(positions, self.shape.head_width, self.shape.rope_theta)
-        return Place(cos, sin, attend, write_index(positions if slots is None else slots, tokens, self.shape))
+        write = write_index(positions if slots is None else slots, tokens, self.shape)
+        return Place(positions, cos, sin, attend, write)
+
+    def wanted(self, chosen: Tensor, place: Place) -> Wanted:
+        """For the queries ``chosen`` (B, O), or the columns if they are packed; too high a number is any query."""
+        rows = len(chosen)
+        if place.packing is not None:
+            index, positions = place.packing.find(chosen), chosen
+        else:
+            queries = place.positions.shape[1]
+            chosen = chosen.clamp(max=queries - 1)
+            index = chosen + queries * torch.arange(rows, device=chosen.device)[:, None]
+            positions = place.positions.expand(rows, -1).gather(1, chosen)
+        attend = place.attend
+        if attend is not None and attend.shape[2] > 1:
+            attend = attend.gather(2, chosen[:, None, :, None].expand(-1, -1, -1, attend.shape[3]))
+        return Wanted(index, *rope_tables(positions, self.shape.head_width, self.shape.rope_theta), attend)
 
     def through(self, index: int, x: Tensor, place: Place, buffer: KVBuffer | None) -> Tensor:
-        """(B, Q, D): the states after one layer."""
-        layer = self.layers[index]
-        q, k, v = layer.attention.project(layer.input_norm(x), place.cos, place.sin)  # type: ignore[operator,union-attr]
+        """(B, Q, D): the states of all queries after one layer."""
+        layer = self.layer(index)
+        normed = layer.input_norm(x)
+        k, v = self.keys_values(index, normed, place, buffer)
+        q = layer.attention.queries(normed, place.cos, place.sin)
+        if place.packing is None:
+            return layer.finish(x, layer.attention(q, k, v, place.attend))
+        mixed = layer.attention(place.packing.spread_heads(q), k, v, place.attend)
+        return layer.finish(x, place.packing.pack(mixed))
+
+    def into(self, index: int, x: Tensor, place: Place, buffer: KVBuffer | None, wanted: Wanted) -> Tensor:
+        """(B, O, D): the states of the wanted queries after one layer."""
+        layer = self.layer(index)
+        normed = layer.input_norm(x)
+        k, v = self.keys_values(index, normed, place, buffer)
+        q = layer.attention.queries(wanted.of(normed), wanted.cos, wanted.sin)
+        return layer.finish(wanted.of(x), layer.attention(q, k, v, wanted.attend))
+
+    def keys_values(self, index: int, normed: Tensor, place: Place, buffer: KVBuffer | None) -> tuple[Tensor, Tensor]:
+        """One layer's keys and values over everything that may be seen, each (B, kv_heads, S, head_width)."""
+        k, v = self.layer(index).attention.keys_values(normed, place.cos, place.sin)
         if buffer is not None:
             k = buffer.keys[index].scatter_(2, place.write, k)
             v = buffer.values[index].scatter_(2, place.write, v)
         if place.packing is not None:
-            q, k, v = (place.packing.spread_heads(part) for part in (q, k, v))
-        mixed = layer.attention(q, k, v, place.attend)  # type: ignore[operator]
-        if place.packing is not None:
-            mixed = place.packing.pack(mixed)
-        x = x + layer.attention.o_proj(mixed)  # type: ignore[operator,union-attr]
-        return x + layer.mlp(layer.mlp_norm(x))  # type: ignore[no-any-return,operator]
+            k, v = place.packing.spread_heads(k), place.packing.spread_heads(v)
+        return k, v
 
 
 def write_index(slots: Tensor, tokens: Tensor, shape: Shape) -> Tensor:

@@ -16,7 +16,8 @@ from safetensors import SafetensorError, safe_open
 
 from starr.errors import LoadError
 from starr.model.config import read_json
-from starr.model.transformer import Shape, Transformer
+from starr.model.layers import Shape
+from starr.model.transformer import Transformer
 
 INDEX = "model.safetensors.index.json"
 FLOATS = ("F64", "F32", "F16", "BF16")
