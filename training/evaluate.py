@@ -1,7 +1,8 @@
 """Prints the model card's tables: ``python -m training.evaluate [--limit N] [--strategy S …] [--out results.json]``.
 
-Canvas of 128, no cache, greedy, on the fixed test problems; accuracy in percent with Wilson's 95 % interval. Samples
-are kept in ``--samples``: an interrupted evaluation goes on where it stopped, one with a higher limit adds to them.
+No cache, greedy, on the fixed test problems; accuracy in percent with Wilson's 95 % interval. Samples are kept in
+``--samples``: an interrupted evaluation goes on where it stopped, one with a higher limit adds to them. Another canvas
+needs another folder of samples.
 ``--show FILE`` prints the tables of a stored result again without decoding.
 """
 
@@ -24,14 +25,13 @@ from starr.evals.tasks import load_task
 
 TASKS = ("word-problems", "list-functions")
 STRATEGIES = ("confidence", "threshold:tau=0.9", "threshold:tau=0.7", "threshold:tau=0.5", "starr")
-CANVAS = 128
 
 
-def open_bench(model: starr.Model, name: str, samples: Path, limit: int, rows: int) -> Bench:
+def open_bench(model: starr.Model, name: str, options: argparse.Namespace) -> Bench:
     task = load_task(name)
-    settings = settings_for(model, task, max_tokens=CANVAS)
-    store = open_store(samples / settings.folder, settings, [], resume=True)
-    return Bench(model, task, settings, store, limit, rows)
+    settings = settings_for(model, task, max_tokens=options.canvas)
+    store = open_store(options.samples / settings.folder, settings, [], resume=True)
+    return Bench(model, task, settings, store, options.limit, options.batch_size)
 
 
 def record(bench: Bench, strategy: str, found: Measured) -> dict[str, Any]:
@@ -46,6 +46,7 @@ def record(bench: Bench, strategy: str, found: Measured) -> dict[str, Any]:
     pair = compare(found.samples, base) if base and strategy != "confidence" else None
     return {
         "task": bench.task.name,
+        "canvas": bench.settings.max_tokens,
         "strategy": strategy,
         "n": found.figures["n"],
         "right": found.figures["correct"],
@@ -65,19 +66,24 @@ def paired(pair: dict[str, Any] | None) -> str:
     return "–" if pair is None else f"{difference(pair)}, n = {pair['n']}"
 
 
+def run_cells(record: dict[str, Any]) -> tuple[Any, ...]:
+    return record["task"], record["canvas"], f"`{record['strategy']}`"
+
+
 def tables(records: Sequence[dict[str, Any]]) -> str:
     """Two Markdown tables: per strategy, and per number of steps."""
     lines = [
-        "| task | strategy | n | accuracy % (95 % interval) | paired, to `confidence` | forwards | tokens/forward |",
-        "|---|---|---|---|---|---|---|",
+        "| task | canvas | strategy | n | accuracy % (95 % interval) | paired, to `confidence` | forwards "
+        "| tokens/forward |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for r in records:
-        cells = (r["task"], f"`{r['strategy']}`", r["n"], percent(r["right"], r["n"]), paired(r["to_confidence"]))
+        cells = (*run_cells(r), r["n"], percent(r["right"], r["n"]), paired(r["to_confidence"]))
         lines.append(f"| {' | '.join(map(str, cells))} | {r['forwards']:.1f} | {r['tokens'] / r['forwards']:.2f} |")
-    lines += ["", "| task | strategy | steps | n | accuracy % (95 % interval) |", "|---|---|---|---|---|"]
+    lines += ["", "| task | canvas | strategy | steps | n | accuracy % (95 % interval) |", "|---|---|---|---|---|---|"]
     for r in records:
         for steps, (right, n) in r["by_steps"].items():
-            lines.append(f"| {r['task']} | `{r['strategy']}` | {steps} | {n} | {percent(right, n)} |")
+            lines.append(f"| {' | '.join(map(str, (*run_cells(r), steps, n, percent(right, n))))} |")
     return "\n".join(lines)
 
 
@@ -87,6 +93,7 @@ def main() -> None:
     parser.add_argument("--dtype", default=None, help="float32 on CPU without it")
     parser.add_argument("--task", action="append", choices=TASKS)
     parser.add_argument("--strategy", action="append")
+    parser.add_argument("--canvas", type=int, default=128)
     parser.add_argument("--limit", type=int, default=1000)
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--samples", type=Path, default=Path("runs/card"), help="the folder of all samples")
@@ -98,11 +105,12 @@ def main() -> None:
         return
     model = starr.load(options.model, dtype=options.dtype)
     earlier = json.loads(options.out.read_text()) if options.out and options.out.exists() else []
-    records = {(r["task"], r["strategy"]): r for r in earlier}
+    records = {(r["task"], r["canvas"], r["strategy"]): r for r in earlier}
     for name in options.task or TASKS:
-        bench = open_bench(model, name, options.samples, options.limit, options.batch_size)
+        bench = open_bench(model, name, options)
         for strategy in options.strategy or STRATEGIES:
-            records[name, strategy] = record(bench, strategy, bench.measure([bench.run(strategy)])[0])
+            found = bench.measure([bench.run(strategy)])[0]
+            records[name, options.canvas, strategy] = record(bench, strategy, found)
             if options.out:
                 options.out.write_text(json.dumps(list(records.values()), indent=1) + "\n")
     print(tables(list(records.values())))
