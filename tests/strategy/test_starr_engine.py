@@ -24,10 +24,11 @@ class Script(nn.Module):
         self.start = start
         self.embed, self.shape = like.net.embed, like.net.shape
 
-    def forward(self, tokens: Tensor, attend: Tensor | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, wanted: Tensor) -> Tensor:
+        """(B, O, 1): the confidence at the columns ``wanted`` (B, O); those beyond the row are nobody's."""
         first = torch.arange(tokens.shape[1]).expand_as(tokens) == self.start
         sure = torch.where(tokens == MASK, 0.375, 0.9)
-        return torch.where(first, sure, 0.1)[..., None]
+        return torch.where(first, sure, 0.1).gather(1, wanted.clamp(max=tokens.shape[1] - 1))[..., None]
 
     def head(self, hidden: Tensor) -> Tensor:
         """Logits (N, V) that give TOKEN the wanted probability and the others, but for the mask, equal parts."""
