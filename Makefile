@@ -1,6 +1,6 @@
 # make demo    decode with the bundled model        make test    the whole test suite
 # make setup   only create .venv/bin/starr          make check   ruff and mypy --strict
-# make model   train the bundled model anew
+# make model   train the bundled model anew         make docs    the documentation site, in site/
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
 VENV    := .venv
@@ -9,7 +9,7 @@ BIN     := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check browser model
+.PHONY: help setup demo test check browser proxy model docs
 
 help:
 	@sed -n '1,3s/^# //p' Makefile
@@ -19,13 +19,17 @@ setup: $(VENV)/.installed
 demo: setup
 	@$(BIN)/starr demo
 
-test: $(VENV)/.tested browser
-	$(BIN)/python -m pytest
+test: $(VENV)/.tested browser proxy
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 check: $(VENV)/.tested
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check --quiet src tests benchmarks training docs
 	$(BIN)/mypy
+
+docs: $(VENV)/.tested
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
 
 $(BIN)/python:
 	@echo "creating $(VENV) with $(PYTHON)"
@@ -46,6 +50,7 @@ model: $(VENV)/.tested
 	$(BIN)/python -m training.tokenizer runs/tokenizer
 	$(BIN)/python -m training.train --tokenizer runs/tokenizer --out runs/model --minutes 280 --resume
 	$(BIN)/python -m training.export runs/model/last.safetensors runs/tokenizer src/starr/model/bundled
+	$(BIN)/python -m training.known src/starr/model/bundled/known.json
 	$(BIN)/python -m training.golden runs/model/last.safetensors runs/tokenizer tests/model/bundled_golden.json
 	$(BIN)/python -m training.plot runs/model/log.jsonl src/starr/model/bundled/training.svg
 	$(BIN)/python -m training.evaluate --out src/starr/model/bundled/results.json
@@ -55,3 +60,9 @@ browser:
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } \
 	  || echo "no chromium: the browser tests will be skipped"
+
+# Tests of the proxy need Debian's nginx. Without it, and without the right to install it, they are skipped.
+proxy:
+	@command -v nginx >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	  && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends nginx-light \
+	  >/dev/null; } || echo "no nginx: the tests of the proxy will be skipped"
