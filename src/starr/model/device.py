@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import warnings
-from functools import cache
 
 import torch
 
 from starr.errors import InputError, did_you_mean
+from starr.model.numbers import HERE, ISA, NO_AMX, WORTH, outcome
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 DEVICES = ("cpu", "cuda", "mps")
-
-ISA = "ONEDNN_MAX_CPU_ISA"
-# oneDNN reads the variable once, so a later change would reach the child but not this process: pass on what was set.
-ISA_AT_IMPORT = os.environ.get(ISA)
-
-# One row, a few and many: the libraries choose different instructions by shape.
-PROBE = """\
-import sys, torch
-weight = torch.ones(256, 256, dtype=getattr(torch, sys.argv[1])) / 256
-for rows in (1, 17, 128):
-    x = torch.nn.functional.linear(weight[:rows], weight).view(1, rows, 4, 64).transpose(1, 2)
-    y = torch.nn.functional.scaled_dot_product_attention(x, x, x)
-    assert torch.isfinite(y.float()).all()
-"""
 
 
 def choose_device(name: str | None) -> torch.device:
@@ -44,38 +28,54 @@ def choose_device(name: str | None) -> torch.device:
     return torch.device(name)
 
 
-def choose_dtype(name: str | None, device: torch.device) -> torch.dtype:
-    """The dtype named; None is float32 on CPU and MPS, whatever the file holds, and bfloat16 on CUDA.
+def choose_dtype(name: str | None, device: torch.device, width: int = 0) -> torch.dtype:
+    """The dtype named; None is bfloat16 on CUDA, float32 on MPS, and on CPU the fastest that is safe for ``width``.
 
-    Half precision on CPU falls back to float32, with one warning, where the child process that tries it dies.
+    On CPU, safe is what a trial in a child process showed: it does not die, its numbers are near those of float32, and
+    a row is the same alone and in a batch. The variable STARR_DTYPE stands for a name that is not given. Half precision
+    that is asked for and does not work falls back to float32, with one warning.
     """
+    name = asked_dtype(name)
+    if name is None and device.type == "cpu":
+        return torch.bfloat16 if outcome("bfloat16").gain(width) >= WORTH else torch.float32
     if name is None:
         return torch.bfloat16 if device.type == "cuda" else torch.float32
-    if name not in DTYPES:
-        raise InputError(f"Unknown dtype {name!r}.", hint=did_you_mean(name, DTYPES), param="dtype")
     if device.type == "cpu" and name != "float32":
-        trouble = probe(name)
+        trouble = half_trouble(name)
         if trouble:
             warnings.warn(
                 f"{name} does not work on this CPU ({trouble}); using float32. "
-                f"Setting {ISA}=AVX512_CORE_BF16 before Python starts may help.",
+                f"Setting {ISA}={NO_AMX} before Python starts may help.",
                 stacklevel=3,
             )
             return torch.float32
     return DTYPES[name]
 
 
-@cache
-def probe(name: str) -> str:
-    """Try matrix products and attention of dtype ``name`` on CPU in a child process: "" if fine, else what happened."""
-    env = {key: value for key, value in os.environ.items() if key != ISA}
-    if ISA_AT_IMPORT is not None:
-        env[ISA] = ISA_AT_IMPORT
-    command = [sys.executable, "-c", PROBE, name]
-    try:
-        child = subprocess.run(command, env=env, capture_output=True, timeout=120, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"the trial failed: {type(error).__name__}"
-    if child.returncode < 0:
-        return f"the trial process died of signal {-child.returncode}"
-    return "" if child.returncode == 0 else f"the trial process ended with {child.returncode}"
+def asked_dtype(name: str | None) -> str | None:
+    """The name given, or that of STARR_DTYPE; None where the machine decides."""
+    name = name or os.environ.get("STARR_DTYPE") or None
+    if name is not None and name not in DTYPES:
+        raise InputError(f"Unknown dtype {name!r}.", hint=did_you_mean(name, DTYPES), param="dtype")
+    return name
+
+
+def half_trouble(name: str) -> str:
+    """Why half precision does not work on the CPU in this process; empty if it does."""
+    found = outcome(name)
+    if found.isa != HERE.active:
+        return "only without AMX, from the next start on"
+    return found.trouble
+
+
+def why_dtype(dtype: torch.dtype, width: int) -> str:
+    """One line on the dtype that was chosen by default on a CPU."""
+    found = outcome("bfloat16")
+    if dtype == torch.bfloat16:
+        return f"bfloat16: {found.gain(width):.1f} x as fast as float32 on this CPU (--dtype float32 for the other)."
+    reason = half_trouble("bfloat16") or (
+        f"bfloat16 is {max(found.gains.values(), default=0.0):.1f} x as fast on this CPU"
+        if found.even
+        else "in bfloat16 a row differs alone and in a batch"
+    )
+    return f"float32: {reason}."

@@ -8,15 +8,20 @@ from pathlib import Path
 import torch
 
 from starr.errors import LoadError
-from starr.model.config import read_json
-from starr.model.device import choose_device, choose_dtype
-from starr.model.families import Family, family_of
-from starr.model.hub import locate
-from starr.model.memory import keep_freed_memory
+from starr.model.device import asked_dtype, choose_device, choose_dtype
+from starr.model.families import family_of
+from starr.model.families.base import Family
+from starr.model.files.config import read_json
+from starr.model.files.hub import locate
+from starr.model.files.memory import Room, check_memory
+from starr.model.files.weights import Progress, load_weights
+from starr.model.finite import check_finite
+from starr.model.heap import keep_freed_memory
+from starr.model.known import Known, read_known
+from starr.model.network.transformer import Transformer
 from starr.model.spec import ModelSpec
-from starr.model.tokenizer import Tokenizer, read_tokenizer
-from starr.model.transformer import Transformer
-from starr.model.weights import load_weights
+from starr.model.text.tokenizer import Tokenizer, read_tokenizer
+from starr.model.threads import fix_threads, useful_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +32,48 @@ class Model:
     net: Transformer
     tokenizer: Tokenizer
     name: str
+    known: Known | None = None
+    threads: int = 0  # that a forward can use on this CPU; 0: not measured
 
     @property
     def device(self) -> torch.device:
+        """Where the weights are."""
         return self.net.embed.weight.device
 
     @property
     def dtype(self) -> torch.dtype:
+        """The type of the weights."""
         return self.net.embed.weight.dtype
 
 
-def load(source: str | Path | None = None, *, device: str | None = None, dtype: str | None = None) -> Model:
+def load(
+    source: str | Path | None = None,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    threads: int | None = None,
+    room: Room | None = None,
+    progress: Progress | None = None,
+) -> Model:
     """The bundled model (None), a folder, or a hub id, in eval mode and without gradients.
 
-    On CPU the dtype is float32 unless another is asked for; see ``starr.model.device``.
+    On CPU the dtype is the fastest that is safe unless one is asked for; see ``starr.model.device``.
+    ``room`` is the forward that must fit into memory beside the weights; ``progress`` is told of every tensor.
+    ``threads`` fixes their number for this process; by default they follow the machine, see ``starr.model.threads``.
     """
     place = choose_device(device)
+    if threads is not None:
+        fix_threads(threads)
     if place.type == "cpu":
         keep_freed_memory()
-    numbers = choose_dtype(dtype, place)
+    asked_dtype(dtype)  # a wrong name is refused before anything is fetched
     folder, name = locate(source)
     spec, tokenizer, family = read_folder(folder, name)
-    net = load_weights(folder, spec.shape, family.export_names(spec.shape), place, numbers)
-    return Model(spec, net, tokenizer, name)
+    numbers = choose_dtype(dtype, place, spec.shape.width)
+    check_memory(folder, spec.shape, place, numbers, room)
+    net = load_weights(folder, spec.shape, family.names, place, numbers, family.architectures[0], progress)
+    check_finite(net)
+    return Model(spec, net, tokenizer, name, read_known(folder), useful_threads(net))
 
 
 def read_folder(folder: Path, name: str) -> tuple[ModelSpec, Tokenizer, Family]:
@@ -63,4 +87,27 @@ def read_folder(folder: Path, name: str) -> tuple[ModelSpec, Tokenizer, Family]:
             f"The tokenizer has ids up to {tokenizer.size - 1}, the model a vocabulary of {spec.shape.vocab_size}.",
             hint="Are both from the same model?",
         )
+    check_mask(spec, tokenizer)
+    check_template(tokenizer, family)
     return spec, tokenizer, family
+
+
+def check_mask(spec: ModelSpec, tokenizer: Tokenizer) -> None:
+    """The mask is no end of text, and the one that the tokenizer names, if it names one."""
+    if spec.mask_id in spec.eos_ids:
+        raise LoadError(f"config.json: the mask id {spec.mask_id} is also an end of text.")
+    named = tokenizer.mask_id
+    if named is not None and named != spec.mask_id:
+        raise LoadError(f"config.json: the mask id is {spec.mask_id}, the tokenizer's mask token has {named}.")
+
+
+def check_template(tokenizer: Tokenizer, family: Family) -> None:
+    """A chat must end with the tag after which the model answers."""
+    if not (family.reply_tag and tokenizer.has_chat):
+        return
+    shown = tokenizer.decode(tokenizer.chat([{"role": "user", "content": "Hi"}]), skip_special=False)
+    if not shown.endswith(family.reply_tag):
+        raise LoadError(
+            f"The chat template of {family.architectures[0]} must end with {family.reply_tag}, not {shown[-24:]!r}.",
+            hint="Use the template that the model's repository ships.",
+        )

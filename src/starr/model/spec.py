@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from starr.model.layers import Shape
+from starr.model.network.shape import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Habits:
+    """How a model's authors run it: what an option takes where nobody says else."""
+
+    strategy: str = "starr"
+    cache: str = "none"
+    window: int | None = None  # positions decided together; None is the whole block of a block-causal model
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """One checkpoint in the project's own words; ``llada`` and ``dream`` translate config.json to and from it."""
+    """One checkpoint in the project's own words; the families translate config.json to and from it."""
 
     name: str
-    family: str  # "llada" or "dream"
+    family: str  # a key of ``families.FAMILIES``
     shape: Shape
     mask_id: int
     eos_ids: tuple[int, ...]  # every token that ends a text: end-of-text first, then end-of-turn and padding
@@ -20,3 +29,6 @@ class ModelSpec:
     pad_id: int
     shift: bool  # True (Dream): the logits of position i come from row i - 1, those of position 0 from row 0
     max_length: int
+    block_length: int | None = None  # attention is block-causal in blocks of this length; None is full attention
+    from_prompt: bool = False  # blocks are counted from the prompt's end, not from position 0
+    habits: Habits = field(default_factory=Habits)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import tokenizers
-from jinja2 import Template
 
 from starr.errors import InputError, LoadError
-from starr.model.bpe import byte_letters, read_merges, rebuild
-from starr.model.chat import compile_template, render
-from starr.model.config import read_json, read_text
+from starr.model.files.config import read_json, read_text
+from starr.model.text.bpe import byte_letters, read_merges, rebuild
+from starr.model.text.chat import render
+from starr.model.text.screen import check_ids, screen
+from starr.model.text.templates import ChatTemplate, chat_template
 
 BYTES = byte_letters()
 
@@ -30,12 +33,21 @@ class Tokenizer:
         self._raw = tokenizers.Tokenizer.from_str(raw.to_str())  # our own copy: the next lines change how it encodes
         self._raw.add_special_tokens(list(self.added))
         self._raw.encode_special_tokens = True  # in the library's words: encode the text of special tokens as text
-        self._template: Template | None = compile_template(template) if template else None
+        self.template = template or None
+        self._template: ChatTemplate | None = chat_template(template) if template else None
         self._variables = dict(variables or {})
+        said = [raw.to_str(), template, sorted(self._variables.items())]
+        self.digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]  # of vocabulary, rules and template
 
     @property
     def has_chat(self) -> bool:
+        """Whether there is a chat template."""
         return self._template is not None
+
+    @property
+    def mask_id(self) -> int | None:
+        """The id of the mask token that the tokenizer's own files name."""
+        return self.added.get(self._variables.get("mask_token", ""))
 
     @cached_property
     def size(self) -> int:
@@ -48,6 +60,10 @@ class Tokenizer:
             ids: list[int] = self._raw.encode(text, add_special_tokens=False).ids
         except TypeError:  # a lone surrogate cannot be UTF-8
             raise InputError("The text is not valid Unicode.", hint="Remove lone surrogates.", param="prompt") from None
+        except BaseException as error:  # a fault inside the library is no Exception
+            if type(error).__name__ != "PanicException":
+                raise
+            raise InputError("The model's tokenizer fails on this text.", param="prompt") from None
         return ids
 
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
@@ -69,15 +85,23 @@ class Tokenizer:
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
         """Tokens of a chat (``role`` and ``content`` per message), ready for the assistant's answer."""
+        return self.encode_pieces(self.pieces(messages))
+
+    def pieces(self, messages: Sequence[Mapping[str, str]]) -> list[tuple[str, bool]]:
+        """The same as text, cut where the template wrote a special token: (text, whether it is one)."""
         if self._template is None:
             raise InputError("This model has no chat template.", hint="Give it a plain prompt.", param="messages")
+        return render(self._template.text, messages, self.added, self._variables)
+
+    def encode_pieces(self, pieces: Sequence[tuple[str, bool]]) -> list[int]:
+        """Tokens of text in pieces; only those marked as special become special tokens."""
         ids: list[int] = []
-        for text, special in render(self._template, messages, self.added, self._variables):
+        for text, special in pieces:
             ids += [self.added[text]] if special else self.encode(text)
         return ids
 
 
-def read_tokenizer(folder: Path, template: str, template_tokens: Sequence[str]) -> Tokenizer:
+def read_tokenizer(folder: Path, template: str | None = None, template_tokens: Sequence[str] = ()) -> Tokenizer:
     """The tokenizer in ``folder``, with its own chat template or else ``template``, if it has the tokens for that."""
     config_file = folder / "tokenizer_config.json"
     config = read_json(config_file) if config_file.exists() else {}
@@ -92,12 +116,21 @@ def read_tokenizer(folder: Path, template: str, template_tokens: Sequence[str]) 
 def read_raw(folder: Path, config: Mapping[str, Any]) -> tokenizers.Tokenizer:
     """tokenizer.json where there is one, else byte-level BPE rebuilt from vocab.json and merges.txt (Dream)."""
     single, vocab, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
+    for file in (single, vocab, merges):
+        if file.exists() and not file.is_file():
+            raise LoadError(f"{file} is not a regular file.")
     if not single.exists() and not (vocab.exists() and merges.exists()):
         raise LoadError(f"{folder} has no tokenizer.", hint="It needs tokenizer.json, or vocab.json and merges.txt.")
     try:
         if single.exists():
-            return tokenizers.Tokenizer.from_file(str(single))
-        return rebuild(read_json(vocab), read_merges(merges), added_tokens(folder, config))
+            screen(read_json(single))
+            raw = tokenizers.Tokenizer.from_file(str(single))
+            raw.no_padding()  # a prompt is encoded as it is: neither lengthened nor cut
+            raw.no_truncation()
+            return raw
+        words, added = read_json(vocab), added_tokens(folder, config)
+        check_ids([*words.values(), *added.values()])
+        return rebuild(words, read_merges(merges), added)
     except LoadError:
         raise
     except Exception as error:  # the library raises bare Exception for every unreadable file

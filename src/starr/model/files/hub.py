@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import errno
+import logging
 import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from starr.errors import LoadError
 
 BUNDLED = "bundled"
-BUNDLED_FOLDER = Path(__file__).parent / BUNDLED
+BUNDLED_FOLDER = Path(__file__).parents[1] / BUNDLED
+BUNDLED_NAMES = (BUNDLED, "bundled-dream", "bundled-blocks")  # LLaDA's, Dream's and SDAR's format
 TOKENIZER_FILES = [
     "tokenizer.json",
     "tokenizer_config.json",
@@ -26,13 +33,16 @@ OFFLINE = (
 
 
 def locate(source: str | Path | None) -> tuple[Path, str]:
-    """The folder with the files of ``source`` and the model's name: None or "bundled", a folder, or a hub id."""
-    if source is None or str(source) == BUNDLED:
-        if not (BUNDLED_FOLDER / "config.json").exists():
-            raise LoadError(
-                f"The bundled model is not in {BUNDLED_FOLDER}.", hint="Install the package again, or name a folder."
-            )
-        return BUNDLED_FOLDER, BUNDLED
+    """The folder with the files of ``source`` and the model's name: one of the package's, a folder, or a hub id.
+
+    None is the package's first model.
+    """
+    if source is None or str(source) in BUNDLED_NAMES:
+        name = BUNDLED if source is None else str(source)
+        folder = BUNDLED_FOLDER.with_name(BUNDLED_FOLDER.name + name.removeprefix(BUNDLED).replace("-", "_"))
+        if not (folder / "config.json").exists():
+            raise LoadError(f"{name} is not in {folder}.", hint="Install the package again, or name a folder.")
+        return folder, name
     if source == "":  # as a path it would be the current folder
         raise LoadError("The model's name is empty.", hint="Give a folder or a hub id.", param="model")
     folder = Path(source).expanduser()
@@ -47,12 +57,42 @@ def locate(source: str | Path | None) -> tuple[Path, str]:
     return download(source), source
 
 
+@contextmanager
+def quiet_hub() -> Iterator[bool]:
+    """The hub's client without its own lines on standard error; yields whether only its cache can be asked.
+
+    Without a network the client would try six times and wait half a minute, so its host's name is looked up first. A
+    proxy looks names up itself.
+    """
+    from huggingface_hub import constants
+
+    logger = logging.getLogger("huggingface_hub")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield not (getproxies() or found(urlsplit(constants.ENDPOINT).hostname or ""))
+    finally:
+        logger.setLevel(level)
+
+
+def found(host: str) -> bool:
+    """Whether a name can be looked up from here."""
+    try:
+        return bool(socket.getaddrinfo(host, None))
+    except OSError:
+        return False
+
+
 def download(repository: str) -> Path:
     """Fetch a repository's config, tokenizer and safetensors (nothing that runs) into the hub's cache."""
     from huggingface_hub import errors, snapshot_download
 
     try:
-        return Path(snapshot_download(repository, allow_patterns=WANTED, ignore_patterns=["*/*"]))
+        with quiet_hub() as only_cache:
+            folder = snapshot_download(
+                repository, allow_patterns=WANTED, ignore_patterns=["*/*"], local_files_only=only_cache
+            )
+            return Path(folder)
     except errors.GatedRepoError:
         raise LoadError(
             f"{repository} is gated.", hint="Accept its terms on the hub, then log in: `hf auth login`.", param="model"

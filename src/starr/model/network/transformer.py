@@ -1,11 +1,11 @@
-"""One bidirectional transformer for every family.
+"""One transformer for every family; who sees whom is the caller's choice, everybody by default.
 
 Letters: B rows, Q queried positions, O wanted ones of them, S buffer slots, D width, V vocabulary.
 
-A forward recomputes only the *queried* positions. Their K/V go into the buffer's slots and every query attends over
-the slots that ``attend`` allows, so a cache is nothing but a choice of what to query (see ``starr.query``). Without a
-buffer the queries are the keys: the plain forward, used for training and for ``cache="none"``. Of the *wanted* queries
-alone are states computed in the last layer; the others only give it their K/V.
+A forward recomputes only the *queried* positions. Their K/V go into the buffer's slots, and every query attends over
+the slots that ``attend`` allows. So a cache only chooses what to query (see ``starr.decode.caches``). Without a buffer
+the queries are the keys: the plain forward, used for training and for ``cache="none"``. The last layer computes
+states for the *wanted* queries only; the other queries give it their K/V.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from starr.model.layers import Embedding, Layer, Linear, RMSNorm, Shape, rope_tables
-from starr.model.packing import Packing
+from starr.model.network.experts import Experts
+from starr.model.network.layers import Embedding, Layer, Linear, RMSNorm, rope_tables
+from starr.model.network.packing import Packing
+from starr.model.network.shape import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,23 @@ class KVBuffer:
 
     @classmethod
     def empty(cls, shape: Shape, rows: int, slots: int, like: Tensor) -> KVBuffer:
+        """A buffer of zeros for so many rows and slots."""
         size = (shape.layers, rows, shape.kv_heads, slots, shape.head_width)
         return cls(like.new_zeros(size), like.new_zeros(size))
 
+    def until(self, slots: int) -> KVBuffer:
+        """The first slots; what is written there is written here."""
+        return KVBuffer(self.keys[:, :, :, :slots], self.values[:, :, :, :slots])
+
     @property
     def nbytes(self) -> int:
+        """Bytes of keys and values."""
         return self.keys.nbytes + self.values.nbytes
+
+    @property
+    def slots(self) -> int:
+        """Positions that a row has room for."""
+        return self.keys.shape[3]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +56,7 @@ class Place:
     """Where the queries of one forward stand, and what they may see."""
 
     positions: Tensor  # (B or 1, Q) int64
-    cos: Tensor  # (B or 1, 1, Q, head_width) float32
+    cos: Tensor  # (B or 1, 1, Q, rotary_width)
     sin: Tensor
     attend: Tensor | None  # (B, 1, 1 or Q, S) bool
     write: Tensor  # (B, kv_heads, Q, head_width) int64: buffer slots
@@ -55,7 +68,7 @@ class Wanted:
     """The queries whose states leave the last layer."""
 
     index: Tensor  # (B, O) int64: their places among the queries of all rows, laid end to end
-    cos: Tensor  # (B, 1, O, head_width) float32
+    cos: Tensor  # (B, 1, O, rotary_width)
     sin: Tensor
     attend: Tensor | None  # (B, 1, 1 or O, S) bool
 
@@ -71,7 +84,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.shape = shape
         self.embed = Embedding(shape.vocab_size, shape.width)
-        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.layers = nn.ModuleList(Layer(shape, index) for index in range(shape.layers))
         self.norm = RMSNorm(shape.width, shape.norm_eps)
         self.lm_head = None if shape.tied else Linear(shape.width, shape.vocab_size, bias=False)
 
@@ -80,7 +93,14 @@ class Transformer(nn.Module):
         """(V, D): the matrix that turns hidden states into logits."""
         return self.embed.weight if self.lm_head is None else self.lm_head.weight
 
+    @property
+    def wide(self) -> frozenset[str]:
+        """Names of the parameters that stay float32 whatever the model's dtype."""
+        routed = ((name, part) for name, part in self.named_modules() if isinstance(part, Experts))
+        return frozenset(f"{name}.{own}" for name, experts in routed for own in experts.wide)
+
     def layer(self, index: int) -> Layer:
+        """One layer."""
         return cast(Layer, self.layers[index])
 
     def head(self, hidden: Tensor) -> Tensor:
@@ -100,11 +120,15 @@ class Transformer(nn.Module):
         place = self.place(tokens, positions, attend, slots)
         return self.run(tokens, place, buffer, None if wanted is None else self.wanted(wanted, place))
 
-    def packed(self, tokens: Tensor, length: Tensor, total: int, wanted: Tensor) -> Tensor:
-        """(B, O, D): ``forward`` without a buffer, for rows of different ``length`` (B,) whose sum is ``total``."""
-        attend = torch.arange(tokens.shape[1], device=tokens.device) < length[:, None]
-        packing = Packing.of(attend, total)
+    def packed(self, tokens: Tensor, length: Tensor, total: int, wanted: Tensor, seen: Tensor | None = None) -> Tensor:
+        """(B, O, D): ``forward`` without a buffer, for rows of different ``length`` (B,) whose sum is ``total``.
+
+        ``seen`` (B, S, S) bool says who sees whom; None is everybody.
+        """
+        real = torch.arange(tokens.shape[1], device=tokens.device) < length[:, None]
+        packing = Packing.of(real, total)
         flat = packing.pack(tokens)
+        attend = real if seen is None else real[:, None] & seen
         place = replace(self.place(flat, packing.positions, attend, None), packing=packing)
         return self.run(flat, place, None, self.wanted(wanted, place))
 
@@ -138,14 +162,19 @@ class Transformer(nn.Module):
             positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         if attend is not None:
             attend = attend[:, None, None] if attend.dim() == 2 else attend[:, None]
-        cos, sin = rope_tables(positions, self.shape.head_width, self.shape.rope_theta)
+        cos, sin = self.tables(positions)
         write = write_index(positions if slots is None else slots, tokens, self.shape)
         return Place(positions, cos, sin, attend, write)
+
+    def tables(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and sines (B, 1, Q, rotary_width) of positions (B, Q)."""
+        return rope_tables(positions, self.shape, self.embed.weight.dtype)
 
     def wanted(self, chosen: Tensor, place: Place) -> Wanted:
         """For the queries ``chosen`` (B, O), or the columns if they are packed; too high a number is any query."""
         rows = len(chosen)
         if place.packing is not None:
+            chosen = chosen.clamp(max=place.packing.columns - 1)
             index, positions = place.packing.find(chosen), chosen
         else:
             queries = place.positions.shape[1]
@@ -155,7 +184,7 @@ class Transformer(nn.Module):
         attend = place.attend
         if attend is not None and attend.shape[2] > 1:
             attend = attend.gather(2, chosen[:, None, :, None].expand(-1, -1, -1, attend.shape[3]))
-        return Wanted(index, *rope_tables(positions, self.shape.head_width, self.shape.rope_theta), attend)
+        return Wanted(index, *self.tables(positions), attend)
 
     def through(self, index: int, x: Tensor, place: Place, buffer: KVBuffer | None) -> Tensor:
         """(B, Q, D): the states of all queries after one layer."""

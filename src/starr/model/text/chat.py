@@ -1,15 +1,15 @@
 """Chat templates: the two built-in ones, and rendering in a sandbox that keeps what users write literal.
 
 A message that contains the text of a special token must not become that token: literal mask text in a prompt is text.
-So every place in a message where a special token's text begins gets a guard character before rendering, the rendered
-text is split on the unguarded special tokens (those the template wrote), and the guards are taken out again.
+So messages are guarded. Before rendering, a guard character goes before every special token's text in a message. The
+rendered text is split on special tokens without a guard, which the template wrote. Then the guards are taken out.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from jinja2 import Template, TemplateError
@@ -33,6 +33,7 @@ DREAM_TEMPLATE = """\
 {%- endfor -%}
 {{ '<|im_start|>assistant\\n' if add_generation_prompt }}"""
 
+Messages = Sequence[Mapping[str, str]]
 GUARDS = range(0xFDD0, 0xFDF0)  # Unicode noncharacters: no text should hold them, and we take one that none does
 
 
@@ -54,7 +55,15 @@ def raise_exception(message: str) -> NoReturn:
     raise TemplateError(message)
 
 
-def check_messages(messages: Sequence[Mapping[str, str]]) -> None:
+def rendered(template: Template, messages: Messages, variables: Mapping[str, Any]) -> str:
+    """The text that a template writes; InputError if it refuses."""
+    try:
+        return template.render(messages=messages, add_generation_prompt=True, **variables)
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        raise InputError(f"The chat template refuses these messages: {error}.", param="messages") from None
+
+
+def check_messages(messages: Messages) -> None:
     """Messages are one or more objects whose ``role`` and ``content`` are text."""
     if not messages:
         raise InputError("A chat needs at least one message.", param="messages")
@@ -65,9 +74,12 @@ def check_messages(messages: Sequence[Mapping[str, str]]) -> None:
 
 
 def render(
-    template: Template, messages: Sequence[Mapping[str, str]], special: Iterable[str], variables: Mapping[str, Any]
+    write: Callable[[Messages, Mapping[str, Any]], str],
+    messages: Messages,
+    special: Iterable[str],
+    variables: Mapping[str, Any],
 ) -> list[tuple[str, bool]]:
-    """The rendered chat in pieces ``(text, is_special)``; only the template's own special tokens are special."""
+    """The chat as ``write`` writes it, in pieces ``(text, is_special)``; only the template's own tokens are special."""
     check_messages(messages)
     choices = "|".join(map(re.escape, sorted(special, key=len, reverse=True)))  # the longest wins, as in tokenizers
     guard = free_character(messages)
@@ -75,16 +87,13 @@ def render(
         {key: re.sub(f"(?={choices})", guard, value) if choices else value for key, value in message.items()}
         for message in messages
     ]
-    try:
-        text = template.render(messages=guarded, add_generation_prompt=True, **variables)
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
-        raise InputError(f"The chat template refuses these messages: {error}.", param="messages") from None
+    text = write(guarded, variables)
     pieces = re.split(f"(?<!{guard})({choices})", text) if choices else [text]
     cleaned = ((piece.replace(guard, ""), index % 2 == 1) for index, piece in enumerate(pieces))
     return [(piece, is_special) for piece, is_special in cleaned if piece]
 
 
-def free_character(messages: Sequence[Mapping[str, str]]) -> str:
+def free_character(messages: Messages) -> str:
     """A noncharacter that occurs in no message."""
     used = set().union(*(value for message in messages for value in message.values()))
     for code in GUARDS:

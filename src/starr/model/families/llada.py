@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from starr.model.config import Config, checked, real, require, whole
-from starr.model.layers import Shape
-from starr.model.names import Names, make_spec, tensor_names
+from starr.model.families.base import Family
+from starr.model.families.names import Names, make_spec
+from starr.model.files.config import Config, checked, real, require, whole
+from starr.model.network.shape import Shape
 from starr.model.spec import ModelSpec
-
-ARCHITECTURE = "LLaDAModelLM"
+from starr.model.text import chat
 
 # What the one transformer computes; LLaDA's remote code has switches for other variants, no checkpoint uses them.
 FIXED: dict[str, object] = {
@@ -30,8 +30,6 @@ FIXED: dict[str, object] = {
 
 # LLaDA calls the gate ``ff_proj`` and the down projection ``ff_out``; the head is a second, top-level ``ff_out``.
 NAMES = Names(
-    family="llada",
-    shift=False,
     mask="<|mdm_mask|>",
     bos="<|startoftext|>",
     ends=("<|eot_id|>",),
@@ -73,14 +71,14 @@ def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpe
         tied=bool(config.get("weight_tying")),
         max_length=whole(config, "max_sequence_length"),
     )
-    return make_spec(NAMES, name, checked(shape), config, added)
+    return make_spec(NAMES, "llada", name, checked(shape), config, added)
 
 
 def write_config(spec: ModelSpec) -> dict[str, Any]:
     """The inverse of ``read_config``, under the keys of the released checkpoints."""
     shape = spec.shape
     return {
-        "architectures": [ARCHITECTURE],
+        "architectures": ["LLaDAModelLM"],
         "model_type": "llada",
         **FIXED,
         "d_model": shape.width,
@@ -102,6 +100,13 @@ def write_config(spec: ModelSpec) -> dict[str, Any]:
     }
 
 
-def export_names(shape: Shape) -> dict[str, str]:
-    """Parameter name of ``Transformer`` to tensor name in the checkpoint."""
-    return tensor_names(NAMES, shape)
+FAMILY = Family(
+    name="llada",
+    architectures=("LLaDAModelLM",),
+    members="LLaDA-8B, LLaDA-1.5",
+    read_config=read_config,
+    write_config=write_config,
+    names=NAMES,
+    template=chat.LLADA_TEMPLATE,
+    template_tokens=("<|startoftext|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
+)

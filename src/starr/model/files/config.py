@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from starr.errors import LoadError
-from starr.model.layers import Shape
+from starr.model.network.shape import Shape
 
+MOST = 2**24  # of any number in a config: layers, widths, vocabulary, context
 Config = Mapping[str, Any]
 
 
 def read_text(path: Path) -> str:
     """The text in ``path``; LoadError if it is absent, unreadable or not UTF-8."""
+    if path.exists() and not path.is_file():
+        raise LoadError(f"{path} is not a regular file.")
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -38,8 +41,8 @@ def whole(config: Config, key: str, default: int | None = None) -> int:
     """A whole number >= 1 under ``key``; null counts as absent, and absent takes ``default`` if there is one."""
     value = config.get(key)
     value = default if value is None else value
-    if type(value) is not int or value < 1:
-        raise LoadError(f"config.json: {key} must be a whole number of at least 1, not {value!r}.")
+    if type(value) is not int or not 1 <= value <= MOST:
+        raise LoadError(f"config.json: {key} must be a whole number from 1 to {MOST}, not {repr(value)[:40]}.")
     return value
 
 
@@ -49,6 +52,14 @@ def real(config: Config, key: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
         raise LoadError(f"config.json: {key} must be a number above 0, not {value!r}.")
     return float(value)
+
+
+def flag(config: Config, key: str) -> bool:
+    """True or false under ``key``, which must be there."""
+    value = config.get(key)
+    if not isinstance(value, bool):
+        raise LoadError(f"config.json: {key} must be true or false, not {value!r}.", hint="The model's card may say.")
+    return value
 
 
 def require(config: Config, rules: Mapping[str, object]) -> None:
@@ -72,7 +83,8 @@ def token(config: Config, key: str, fallback: int | None, shape: Shape) -> int:
 
 def checked(shape: Shape) -> Shape:
     """``shape`` itself, if its heads divide its width evenly."""
-    if shape.width % shape.heads or shape.head_width % 2 or shape.heads % shape.kv_heads:
+    uneven = shape.head_dim is None and shape.width % shape.heads
+    if uneven or shape.rotary_width % 2 or shape.rotary_width > shape.head_width or shape.heads % shape.kv_heads:
         raise LoadError(
             f"config.json: {shape.heads} heads and {shape.kv_heads} K/V heads do not fit a width of {shape.width}.",
             hint="Heads must divide the width into even parts, and K/V heads must divide heads.",

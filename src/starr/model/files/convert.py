@@ -1,4 +1,4 @@
-"""Write a network as a LLaDA or Dream folder, with the released keys and tensor names, for ``load`` to read."""
+"""Write a network as a folder of its family, with the released keys and tensor names, for ``load`` to read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import tokenizers
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
@@ -18,10 +19,11 @@ from torch import Tensor
 from starr.errors import InputError, WorkError, did_you_mean
 from starr.model.device import DTYPES
 from starr.model.families import FAMILIES
-from starr.model.hub import TOKENIZER_FILES
+from starr.model.families.names import Part, parts_of
+from starr.model.files.hub import TOKENIZER_FILES
+from starr.model.files.weights import INDEX
+from starr.model.network.transformer import Transformer
 from starr.model.spec import ModelSpec
-from starr.model.transformer import Transformer
-from starr.model.weights import INDEX
 
 SHARD_BYTES = 4 * 10**9
 
@@ -48,26 +50,40 @@ def save(
     write_json(target / "config.json", config)
     if tokenizer is not None:
         write_tokenizer(target, tokenizer)
-    tensors = {name: parameter.detach() for name, parameter in net.named_parameters()}
-    write_weights(target, tensors, family.export_names(spec.shape), dtype, shard_bytes)
+    write_weights(target, net, parts_of(family.names, spec.shape), dtype, shard_bytes)
 
 
-def write_weights(
-    folder: Path, tensors: Mapping[str, Tensor], names: Mapping[str, str], dtype: str, shard_bytes: int
-) -> None:
+def write_weights(folder: Path, net: Transformer, parts: list[Part], dtype: str, shard_bytes: int) -> None:
     """One model.safetensors, or numbered shards and their index; one shard at a time is converted."""
-    size = DTYPES[dtype].itemsize
-    groups = list(shards({name: tensor.numel() * size for name, tensor in tensors.items()}, shard_bytes))
+    of: dict[str, list[Part]] = {}
+    for part in parts:
+        of.setdefault(part.tensor, []).append(part)
+    wide = net.wide
+    kinds = {name: torch.float32 if some[0].parameter in wide else DTYPES[dtype] for name, some in of.items()}
+    sizes = {name: sum(held(net, part).numel() for part in some) * kinds[name].itemsize for name, some in of.items()}
+    groups = list(shards(sizes, shard_bytes))
     weight_map: dict[str, str] = {}
     for number, group in enumerate(groups, start=1):
         file = f"model-{number:05d}-of-{len(groups):05d}.safetensors" if len(groups) > 1 else "model.safetensors"
-        part = {names[name]: tensors[name].to("cpu", DTYPES[dtype]).contiguous() for name in group}
-        write_whole(folder / file, partial(save_file, part, metadata={"format": "pt"}))
-        weight_map |= dict.fromkeys(part, file)
+        chosen = {name: stored(net, of[name], kinds[name]) for name in group}
+        write_whole(folder / file, partial(save_file, chosen, metadata={"format": "pt"}))
+        weight_map |= dict.fromkeys(chosen, file)
     if len(groups) > 1:
-        total = sum(tensor.numel() for tensor in tensors.values()) * size
-        write_json(folder / INDEX, {"metadata": {"total_size": total}, "weight_map": weight_map})
+        write_json(folder / INDEX, {"metadata": {"total_size": sum(sizes.values())}, "weight_map": weight_map})
     remove_stale(folder, set(weight_map.values()))
+
+
+def held(net: Transformer, part: Part) -> Tensor:
+    """The parameter, or the part of it, that a tensor of the checkpoint holds."""
+    parameter = net.get_parameter(part.parameter).detach()
+    return parameter if part.expert is None else parameter[part.expert]
+
+
+def stored(net: Transformer, parts: list[Part], dtype: torch.dtype) -> Tensor:
+    """One tensor of the checkpoint; the rows of a fused one are joined in their order."""
+    rows = [held(net, part) for part in parts]
+    tensor = rows[0] if len(rows) == 1 else torch.cat(rows)
+    return tensor.to("cpu", dtype).contiguous()
 
 
 def remove_stale(folder: Path, current: set[str]) -> None:
@@ -105,10 +121,12 @@ def write_tokenizer(folder: Path, tokenizer: tokenizers.Tokenizer | str | Path) 
 
 
 def write_json(path: Path, data: Mapping[str, object]) -> None:
+    """Write a file of JSON whole or not at all."""
     write_text(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write a file of text whole or not at all."""
     write_whole(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 

@@ -1,0 +1,130 @@
+"""Block-causal models with Qwen's or Llama's layers and names: SDAR and all that are built like it.
+
+One row of ``ROWS`` for each architecture. Nothing is shifted: row i predicts token i.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from starr.errors import LoadError
+from starr.model.families.base import Family
+from starr.model.families.names import QWEN, Names, make_spec
+from starr.model.families.qwen import read_shape, read_softmax_routing, write_shape
+from starr.model.files.config import Config, flag, whole
+from starr.model.network.shape import Shape
+from starr.model.spec import Habits, ModelSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What one architecture has of its own."""
+
+    family: str
+    names: Names
+    model_type: str
+    block: int | None  # where config.json has no ``block_size``; None demands the key
+    strategy: str
+    qk_norm: bool = True
+    qkv_bias: bool = False
+    experts: bool = False
+    from_prompt: bool = False  # blocks are counted from the prompt's end, not from position 0
+
+
+SDAR_NAMES = replace(QWEN, mask="<|MASK|>", bos="<|endoftext|>")
+SEED_NAMES = replace(QWEN, mask="<[MASK]>", mask_id=5, bos="<[begin▁of▁sentence]>", ends=())
+DYNAMIC = "threshold:origin=sdar,tau=0.85"
+CAREFUL = "threshold:origin=sdar,tau=0.95"
+
+ROWS = {
+    "SDARForCausalLM": Variant("sdar", SDAR_NAMES, "sdar", 4, DYNAMIC),
+    "SDARMoeForCausalLM": Variant("sdar_moe", SDAR_NAMES, "sdar_moe", 4, DYNAMIC, experts=True),
+    "StableDiffcoderForCausalLM": Variant("stable_diffcoder", SEED_NAMES, "llama", 4, CAREFUL, qk_norm=False),
+    "DreamForCausalLM": Variant("dream_reasoner", replace(QWEN, mask_id=151669), "Dream", 32, CAREFUL),
+    "A2DQwen3LMHeadModel": Variant("a2d_qwen3", QWEN, "a2d-qwen3", None, "confidence", from_prompt=True),
+    "A2DQwen2LMHeadModel": Variant(
+        "a2d_qwen2", QWEN, "a2d-qwen2", None, "confidence", qk_norm=False, qkv_bias=True, from_prompt=True
+    ),
+}
+ARCHITECTURE_OF = {row.family: architecture for architecture, row in ROWS.items()}
+
+
+def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpec:
+    """config.json to a specification; ``added`` maps the tokenizer's added tokens to their ids."""
+    row = ROWS[config["architectures"][0]]
+    block = block_length(row, config, name)
+    spec = make_spec(row.names, row.family, name, shape_of(row, config), config, added)
+    if block is None:
+        return spec
+    return replace(
+        spec, block_length=block, from_prompt=row.from_prompt, habits=Habits(strategy=row.strategy, cache="exact")
+    )
+
+
+def shape_of(row: Variant, config: Config) -> Shape:
+    """The network's shape, from a variant's config."""
+    routing = None
+    if row.experts:
+        routing = read_softmax_routing(config, "moe_intermediate_size", flag(config, "norm_topk_prob"))
+    return read_shape(config, qk_norm=row.qk_norm, qkv_bias=row.qkv_bias, routing=routing)
+
+
+def block_length(row: Variant, config: Config, name: str) -> int | None:
+    """Positions of a block; None for full attention.
+
+    SDAR's variants with longer blocks end in -b8 to -b64, and their config may still say 4. The config of dllm-hub's
+    models does not say which attention they were trained with, so ``block_size`` must be written there by hand.
+    """
+    if row.block is None and "block_size" not in config:
+        raise LoadError(
+            f"config.json of {name} does not say whether its attention is full (mdlm) or in blocks (bd3lm).",
+            hint='Add "block_size": 0 for mdlm or "block_size": 32 for bd3lm to it.',
+        )
+    if config.get("block_size") == 0 and row.block is None:
+        return None
+    said = whole(config, "block_size", row.block)
+    named = re.search(r"-b(\d+)$", name)
+    if named and int(named[1]) != said and said == row.block:
+        warnings.warn(f"{name}: blocks of {named[1]} by its name, config.json says {said}.", stacklevel=2)
+        return int(named[1])
+    return said
+
+
+def write_config(spec: ModelSpec) -> dict[str, Any]:
+    """The inverse of ``read_config``, under the keys of the released checkpoints."""
+    architecture = ARCHITECTURE_OF[spec.family]
+    written = {
+        "architectures": [architecture],
+        "model_type": ROWS[architecture].model_type,
+        "block_size": spec.block_length or 0,
+        **write_shape(spec),
+    }
+    routing = spec.shape.routing
+    if routing is not None:
+        written |= {
+            "num_experts": routing.experts,
+            "num_experts_per_tok": routing.chosen,
+            "moe_intermediate_size": routing.width,
+            "norm_topk_prob": routing.normalised,
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": [],
+        }
+    return written
+
+
+MEMBERS = {
+    "sdar": "SDAR, TraDo",
+    "sdar_moe": "SDAR-30B-A3B",
+    "stable_diffcoder": "Stable-DiffCoder-8B",
+    "dream_reasoner": "DreamReasoner-8B",
+    "a2d_qwen3": "dllm-hub Qwen3-0.6B-diffusion",
+    "a2d_qwen2": "dllm-hub Qwen2.5-Coder-0.5B-diffusion",
+}
+FAMILIES = tuple(
+    Family(row.family, (architecture,), MEMBERS[row.family], read_config, write_config, row.names)
+    for architecture, row in ROWS.items()
+)

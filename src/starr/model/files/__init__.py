@@ -1,0 +1,1 @@
+"""Checkpoints on disk: where they are, what they say, their tensors."""

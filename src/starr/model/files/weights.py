@@ -1,0 +1,214 @@
+"""Checkpoint files to a network, tensor by tensor: each must map, once, with the right shape, or the load fails.
+
+All headers are checked before any weight is read, so a wrong checkpoint fails at once. Files are mapped, not read, and
+closed one after the other: peak memory is the model plus one shard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from starr.errors import LoadError
+from starr.model.families.names import Names, Part, parts_of
+from starr.model.files.config import read_json
+from starr.model.network.shape import Shape
+from starr.model.network.transformer import Transformer
+
+Progress = Callable[[int, int], None]  # tensors read, of how many
+INDEX = "model.safetensors.index.json"
+FLOATS = ("F64", "F32", "F16", "BF16")
+PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+CONVERT = "Convert it where you trust it: load it with torch.load and write it with safetensors.torch.save_file."
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """What a file's header says of one tensor."""
+
+    file: Path
+    shape: tuple[int, ...]
+    dtype: str
+
+
+def load_weights(
+    folder: Path,
+    shape: Shape,
+    names: Names,
+    device: torch.device,
+    dtype: torch.dtype,
+    architecture: str = "the config",
+    progress: Progress | None = None,
+) -> Transformer:
+    """The network of ``folder``, frozen and in eval mode; ``names`` are the checkpoint's words."""
+    with torch.device("meta"):
+        net = Transformer(shape)
+    files = weight_files(folder)
+    found = read_headers(files)
+    check_kind(found, shape, names, architecture)
+    parts = parts_of(names, shape, stacked=any(key.endswith("experts.gate_proj") for key in found))
+    tied_head = f"{names.top['lm_head']}.weight"
+    sizes = tensor_sizes(net, parts)
+    if shape.tied and tied_head in found:
+        sizes[tied_head] = (shape.vocab_size, shape.width)
+    check_entries(found, sizes)
+    filler, done = Filler(net, parts, device, dtype), 0
+    for file in files:
+        with open_weights(file) as shard:
+            for key in shard.keys():  # noqa: SIM118
+                filler.take(key, shard)
+                done += 1
+                if progress is not None:
+                    progress(done, len(found))
+    if shape.tied and tied_head in found:
+        check_tied(found[tied_head], tied_head, net)
+    return net.eval().requires_grad_(False)
+
+
+class Filler:
+    """Puts tensors where they belong, one at a time: whole parameters, stacked experts, rows of fused projections."""
+
+    def __init__(self, net: Transformer, parts: list[Part], device: torch.device, dtype: torch.dtype) -> None:
+        self.net, self.device, self.dtype = net, device, dtype
+        self.wide = net.wide
+        self.of: dict[str, list[Part]] = {}
+        for part in parts:
+            self.of.setdefault(part.tensor, []).append(part)
+
+    def take(self, key: str, shard: Any) -> None:
+        """Read the tensor ``key`` and fill what it holds; a head that is stored although it is tied is left out."""
+        for part in self.of.get(key, []):
+            dtype = torch.float32 if part.parameter in self.wide else self.dtype
+            tensor = shard.get_slice(key)[slice(*part.rows)] if part.rows else shard.get_tensor(key)
+            if part.expert is None:  # a copy: otherwise it would keep the whole file mapped
+                tensor = tensor.to(device=self.device, dtype=dtype, copy=True)
+                self.net.load_state_dict({part.parameter: tensor}, strict=False, assign=True)
+                continue
+            stack = self.net.get_parameter(part.parameter)
+            if stack.is_meta:
+                made = torch.empty(stack.shape, device=self.device, dtype=dtype)
+                self.net.load_state_dict({part.parameter: made}, strict=False, assign=True)
+                stack = self.net.get_parameter(part.parameter)
+            stack.data[part.expert] = tensor.to(device=self.device, dtype=dtype)
+
+
+def tensor_sizes(net: Transformer, parts: list[Part]) -> dict[str, tuple[int, ...]]:
+    """What shape each tensor of the checkpoint must have."""
+    sizes: dict[str, tuple[int, ...]] = {}
+    for part in parts:
+        size = tuple(net.get_parameter(part.parameter).shape)
+        if part.expert is not None:
+            size = size[1:]
+        sizes[part.tensor] = (part.rows[1], *size[1:]) if part.rows else size
+    return sizes
+
+
+def check_kind(found: Mapping[str, StoredTensor], shape: Shape, names: Names, architecture: str) -> None:
+    """Refuse weights whose kind of layer contradicts the architecture that config.json names."""
+    kinds = {
+        "q/k norms": (shape.qk_norm, ("q_norm.weight", "query_layernorm.weight")),
+        "q/k/v biases": (shape.qkv_bias, ("q_proj.bias", "query_key_value.bias")),
+        "experts": (shape.routing is not None, (f"{names.router or 'mlp.gate'}.weight",)),
+    }
+    for what, (expected, endings) in kinds.items():
+        example = next((key for key in found if key.endswith(endings)), None)
+        if (example is not None) != expected:
+            here = f"the weights have ({example})" if example else "the weights lack"
+            raise LoadError(
+                f"{architecture} has {'' if expected else 'no '}{what}, {'which ' if expected else 'but '}{here}.",
+                hint="config.json names another architecture than that of the weights.",
+            )
+
+
+def check_tied(entry: StoredTensor, key: str, net: Transformer) -> None:
+    """A stored head must be the embedding if config.json says that they are one."""
+    with open_weights(entry.file) as shard:
+        head = shard.get_tensor(key).to(device=net.embed.weight.device, dtype=net.embed.weight.dtype)
+    if not torch.equal(head, net.embed.weight):
+        raise LoadError(
+            f"config.json says tie_word_embeddings, but {key} differs from the embedding.",
+            hint="Set tie_word_embeddings to false if the head is its own.",
+        )
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The checkpoint's files: those its index names, else model.safetensors, else every safetensors file there is."""
+    if (folder / INDEX).exists():
+        listed = read_json(folder / INDEX).get("weight_map")
+        if not isinstance(listed, dict) or not all(Path(str(name)).name == name for name in listed.values()):
+            raise LoadError(f"{folder / INDEX} has no weight_map of plain file names.")
+        files = [folder / name for name in sorted(set(listed.values()))]
+    elif (folder / "model.safetensors").exists():
+        files = [folder / "model.safetensors"]
+    else:
+        files = sorted(folder.glob("*.safetensors"))
+    if not files:
+        raise no_weights(folder)
+    for file in files:
+        if file.exists() and not file.is_file():
+            raise LoadError(f"{file} is not a regular file.")
+        if not file.exists():
+            raise LoadError(f"Shard {file.name} is missing in {folder}.", hint="Copy or download it again.")
+    return files
+
+
+def no_weights(folder: Path) -> LoadError:
+    """Why there is nothing to load: only pickles, which can run code when read, or no weights at all."""
+    pickles = sorted(file.name for pattern in PICKLES for file in folder.glob(pattern))
+    if pickles:
+        return LoadError(f"{folder} holds a pickle checkpoint ({pickles[0]}); only safetensors are read.", hint=CONVERT)
+    return LoadError(f"{folder} has no weights.", hint="It needs model.safetensors, or shards with their index.")
+
+
+def open_weights(file: Path) -> Any:
+    """A safetensors file, opened; its own complaints become one line."""
+    try:
+        return safe_open(str(file), framework="pt")
+    except OSError as error:
+        raise LoadError(f"{file} cannot be read: {error}.") from None
+    except SafetensorError as error:
+        with file.open("rb") as start:
+            pointer = start.read(8) == b"version "
+        hint = "It is a Git LFS pointer: run `git lfs pull`." if pointer else "Copy or download it again."
+        raise LoadError(f"{file} is truncated or damaged ({error}).", hint=hint) from None
+
+
+def read_headers(files: Iterable[Path]) -> dict[str, StoredTensor]:
+    """Every tensor the files hold; one that is there twice is refused."""
+    found: dict[str, StoredTensor] = {}
+    for file in files:
+        with open_weights(file) as shard:
+            for key in shard.keys():  # noqa: SIM118
+                if key in found:
+                    raise LoadError(f"Tensor {key} is in both {found[key].file.name} and {file.name}.")
+                view = shard.get_slice(key)
+                found[key] = StoredTensor(file, tuple(view.get_shape()), view.get_dtype())
+    return found
+
+
+def check_entries(found: Mapping[str, StoredTensor], sizes: Mapping[str, tuple[int, ...]]) -> None:
+    """Every tensor needed is there, none besides, each of the right shape and a floating type."""
+    missing = [key for key in sizes if key not in found]
+    if missing:
+        raise LoadError(f"The checkpoint lacks {named(missing)}.", hint="Is config.json of the same model?")
+    unknown = [key for key in found if key not in sizes]
+    if unknown:
+        raise LoadError(f"The model has no place for {named(unknown)}.", hint="Is config.json of the same model?")
+    for key, entry in found.items():
+        if entry.shape != sizes[key]:
+            raise LoadError(f"Tensor {key} in {entry.file.name} has shape {entry.shape}, not {sizes[key]}.")
+        if entry.dtype not in FLOATS:
+            raise LoadError(
+                f"Tensor {key} in {entry.file.name} is {entry.dtype}; only {', '.join(FLOATS)} are read.",
+                hint="Quantised checkpoints are not supported.",
+            )
+
+
+def named(keys: list[str]) -> str:
+    """The first key, and how many more."""
+    return f"tensor {keys[0]}" + (f" and {len(keys) - 1} more" if len(keys) > 1 else "")

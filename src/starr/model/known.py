@@ -1,0 +1,55 @@
+"""What a small model knows, from ``known.json`` beside its weights: a prompt far from its training can be told apart.
+
+The file holds every pair of neighbouring words that the prompts of its training have, with numbers, quoted signs and
+words that hold a digit written as 0. A prompt is strange when more than ``limit`` of its pairs are not among them.
+``python -m training.known`` writes the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from starr.model.files.config import read_json
+
+FILE = "known.json"
+START, END, NUMBER = "^", "$", "0"
+Prompt = str | Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """``about`` names the training in a few words; ``turns`` is 1 where the model never saw a second question."""
+
+    about: str
+    turns: int
+    limit: float
+    pairs: frozenset[str]
+
+    def strangeness(self, prompt: Prompt) -> float:
+        """The share of a prompt's pairs, in [0, 1], that the training never had; of a chat's last message."""
+        found = pairs_of(prompt if isinstance(prompt, str) else prompt[-1]["content"])
+        return sum(pair not in self.pairs for pair in found) / max(1, len(found))
+
+
+def pairs_of(text: str) -> list[str]:
+    """Neighbouring words of a text, with its start and end; a hole such as ``[MASK:2]`` parts its neighbours."""
+    parts = re.split(r"\[MASK(?::\d+)?\]", text)
+    words = [re.findall(r"\w+|\.+|[^\w\s]", re.sub(r'"[^"]*"', NUMBER, part).lower()) for part in parts]
+    words[0].insert(0, START)
+    words[-1].append(END)
+    lines = [[NUMBER if re.search(r"\d", word) else word for word in line] for line in words]
+    return [f"{left} {right}" for line in lines for left, right in pairwise(line)]
+
+
+def read_known(folder: Path) -> Known | None:
+    """What a model folder says of its training; None where it says nothing."""
+    path = folder / FILE
+    if not path.exists():
+        return None
+    body: Mapping[str, Any] = read_json(path)
+    return Known(str(body["about"]), int(body["turns"]), float(body["limit"]), frozenset(body["pairs"]))

@@ -1,0 +1,1 @@
+"""The one transformer: layers, packing, K/V buffer."""

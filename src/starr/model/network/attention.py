@@ -1,0 +1,40 @@
+"""Attention whose result for a row does not depend on the rows beside it, bit by bit, in half precision on a CPU.
+
+There one changed bit is as large as what decisions are made of. torch's fused attention sums in an order that depends
+on the number of keys, so that padding changes the last bit; in float32 that is below what any decision sees. Here keys
+are padded to whole steps and summed in whole pieces, so that padding adds exact zeros at the end and nothing else.
+Letters: B rows, H heads, Q queries, S keys.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+STEP = 16  # keys: the widest vector of a sum
+PIECE = 1024  # keys: a product over more is summed in parts whose size depends on their number
+
+
+def attention(q: Tensor, k: Tensor, v: Tensor, attend: Tensor | None) -> Tensor:
+    """(B, H, Q, ·) over (B, H, S, ·): softmax(q k / sqrt(width)) v; ``attend`` (B, 1, 1 or Q, S) bool or None."""
+    if q.device.type == "cpu" and q.dtype != torch.float32 and not q.requires_grad:
+        return even_attention(q, k, v, attend)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=attend)
+
+
+def even_attention(q: Tensor, k: Tensor, v: Tensor, attend: Tensor | None) -> Tensor:
+    """As ``attention``, with the softmax in float32; the result of a query that sees nobody is finite."""
+    keys = k.shape[2]
+    spare = (0, 0, 0, -keys % STEP)
+    k, v = F.pad(k, spare), F.pad(v, spare)
+    score = (q @ k.transpose(2, 3)).float().mul_(q.shape[3] ** -0.5)
+    hidden = torch.finfo(score.dtype).min
+    score[..., keys:] = hidden
+    if attend is not None:
+        score[..., :keys].masked_fill_(~attend, hidden)
+    weight = score.softmax(dim=3).to(v.dtype)
+    mixed = weight[..., :PIECE] @ v[:, :, :PIECE]
+    for start in range(PIECE, k.shape[2], PIECE):
+        mixed += weight[..., start : start + PIECE] @ v[:, :, start : start + PIECE]
+    return mixed

@@ -1,0 +1,63 @@
+"""Sizes and switches of a transformer, in the project's own words; the families translate a checkpoint's keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Routing:
+    """Routed experts in the place of a layer's MLP.
+
+    ``softmax``: probabilities over all experts, the highest ``chosen`` of them (LLaDA-MoE, Qwen3-MoE).
+    ``sigmoid``: a score per expert; a bias takes part in the choice only; the choice is limited to the best groups of
+    neighbouring experts; a shared expert serves every token (LLaDA2).
+    """
+
+    experts: int
+    chosen: int
+    width: int  # of one expert
+    router: str = "softmax"  # or "sigmoid"
+    normalised: bool = False  # weights of the chosen experts are divided by their sum
+    scale: float = 1.0  # and multiplied by this
+    bias: bool = False  # softmax: added to the probabilities; sigmoid: added for the choice alone
+    groups: int = 1
+    open_groups: int = 1  # groups that a token may choose from
+    shared_width: int = 0  # 0 is no shared expert
+    first: int = 0  # layers before this one have a plain MLP
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Sizes of a transformer."""
+
+    vocab_size: int
+    width: int
+    layers: int
+    heads: int
+    kv_heads: int
+    mlp_width: int
+    rope_theta: float = 10000.0
+    norm_eps: float = 1e-5
+    qkv_bias: bool = False
+    tied: bool = False
+    max_length: int = 4096
+    head_dim: int | None = None  # None is width / heads
+    rotary_dim: int | None = None  # leading entries of a head that RoPE turns; None is all
+    rope_float32: bool = True  # RoPE in float32 (LLaDA-8B), else in the model's dtype (all others)
+    qk_norm: bool = False  # RMSNorm of every query and key head, before RoPE
+    routing: Routing | None = None
+
+    @property
+    def head_width(self) -> int:
+        """Values of one head."""
+        return self.head_dim or self.width // self.heads
+
+    @property
+    def rotary_width(self) -> int:
+        """Values of a head that are rotated."""
+        return self.rotary_dim or self.head_width
+
+    def routed(self, layer: int) -> bool:
+        """Whether a layer has experts."""
+        return self.routing is not None and layer >= self.routing.first

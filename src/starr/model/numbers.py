@@ -1,0 +1,134 @@
+"""Which dtype a CPU is fastest with, found once per CPU and version of torch and kept in the user's cache.
+
+``starr.model.trial`` does the work in a child process. Some CPUs say that they have AMX and die of its first product;
+then the trial is made again without AMX, and ``without_amx`` keeps it off in the processes to come.
+This module does not import torch: ``import starr`` reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from pathlib import Path
+
+ISA = "ONEDNN_MAX_CPU_ISA"
+NO_AMX = "AVX512_CORE_BF16"
+SECONDS = 120  # for the trial, on a very busy machine
+WORTH = 1.2  # a dtype must be so many times faster than float32 to be the default
+DEADLY = (-4, -6, -7, -8, -11)  # illegal instruction, abort, bus error, arithmetic, segment: the CPU's own doing
+ENDS = (0, 3, *DEADLY)  # of a trial that says something about the CPU, as a time-out does not
+
+
+@dataclass(slots=True)
+class Instructions:
+    """The limit of oneDNN's instructions that the user set, and that of this process; oneDNN reads it only once."""
+
+    asked: str
+    active: str
+
+
+HERE = Instructions(os.environ.get(ISA, ""), os.environ.get(ISA, ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the trial of one dtype found."""
+
+    trouble: str = ""  # why it does not work
+    even: bool = False  # a row is the same alone and in a batch
+    gains: dict[str, float] = field(default_factory=dict)  # times faster than float32, by the width of a layer
+    isa: str = ""  # limit of instructions with which this is so
+
+    def gain(self, width: int) -> float:
+        """For a model of this width: that of the widest layer tried that is not wider; 0 where it is not safe."""
+        if self.trouble or not self.even or self.isa != HERE.active or not self.gains:
+            return 0.0
+        widths = sorted(map(int, self.gains))
+        return self.gains[str(max([found for found in widths if found <= width] or widths[:1]))]
+
+
+def cpu() -> str:
+    """The CPU's name and the instructions that it says it has."""
+    with suppress(OSError), open("/proc/cpuinfo", encoding="utf8") as lines:
+        found: dict[str, str] = {}
+        for line in lines:
+            if not line.strip():  # the first core is enough
+                break
+            name, _, value = line.partition(":")
+            found[name.strip()] = value.strip()
+        return " ".join(found.get(name, "") for name in ("model name", "flags", "CPU part", "Features"))
+    return f"{platform.machine()} {platform.processor()}"
+
+
+def record(name: str) -> Path:
+    """The file that keeps the outcome for this CPU, this torch and the limit that the user set."""
+    from hashlib import sha256
+    from importlib.metadata import version
+
+    key = sha256(f"{cpu()} {version('torch')} {HERE.asked}".encode()).hexdigest()[:12]
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "starr" / f"{name}-{key}.json"
+
+
+def kept(name: str) -> Outcome | None:
+    """The outcome in the user's cache; None if there is none that can be read."""
+    with suppress(OSError, ValueError, TypeError, AttributeError, RuntimeError):
+        found = json.loads(record(name).read_text(encoding="utf8"))
+        gains = {str(int(width)): float(gain) for width, gain in found["gains"].items()}
+        return Outcome(str(found["trouble"]), bool(found["even"]), gains, str(found["isa"]))
+    return None
+
+
+@cache
+def outcome(name: str) -> Outcome:
+    """The outcome for dtype ``name``: the one kept, or that of a trial made now."""
+    return kept(name) or tried(name)
+
+
+def tried(name: str) -> Outcome:
+    """Try a dtype; where the CPU's own instructions kill the trial, once more without AMX. Keep what was found."""
+    found, code = trial(name, HERE.asked)
+    if code in DEADLY and not HERE.asked:
+        again, second = trial(name, NO_AMX)
+        found, code = (again, second) if second == 0 else (found, code)
+    if code in ENDS:
+        with suppress(OSError, RuntimeError):  # nowhere to keep it: the next process tries again
+            path = record(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            fresh = path.with_suffix(f".{os.getpid()}")
+            fresh.write_text(json.dumps(asdict(found)) + "\n", encoding="utf8")
+            fresh.replace(path)
+    return found
+
+
+def trial(name: str, isa: str) -> tuple[Outcome, int | None]:
+    """Run the trial with oneDNN limited to ``isa`` ("" for no limit): what it found, and its exit code."""
+    import subprocess
+
+    env = {key: value for key, value in os.environ.items() if key != ISA} | ({ISA: isa} if isa else {})
+    env["PYTHONPATH"] = os.pathsep.join(part for part in sys.path if part)
+    command = [sys.executable, "-m", "starr.model.trial", name]
+    try:
+        child = subprocess.run(command, env=env, capture_output=True, timeout=SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Outcome(f"the trial failed: {type(error).__name__}"), None
+    code = child.returncode
+    if code == 0:
+        return Outcome(isa=isa, **json.loads(child.stdout)), code
+    if code < 0:
+        return Outcome(f"the trial process died of signal {-code}"), code
+    why = "its results are not those of float32" if code == 3 else f"the trial process ended with {code}"
+    return Outcome(why), code
+
+
+def without_amx() -> None:
+    """Before torch loads: keep oneDNN from instructions that this CPU only claims to have, if a trial found that."""
+    if HERE.active or "amx_tile" not in cpu():
+        return
+    found = kept("bfloat16")
+    if found is not None and found.isa:
+        os.environ[ISA] = HERE.active = found.isa
