@@ -1,0 +1,37 @@
+"""What was decided and let through, carried out on the canvas."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from starr.decode.canvas import Canvas
+from starr.decode.view import Action
+
+
+def apply(canvas: Canvas, index: Tensor, action: Tensor, written: Tensor, mask_id: int) -> Canvas:
+    """Carry out actions (B, W) at columns ``index`` (B, W); ``written`` are the tokens of COMMIT and REVISE."""
+    commit, revoke, revise = (action == a for a in (Action.COMMIT, Action.REVOKE, Action.REVISE))
+    writes = commit | revise
+    tokens = torch.where(writes, written, canvas.tokens.gather(1, index)).masked_fill(revoke, mask_id)
+    masked = (canvas.masked.gather(1, index) & ~commit) | revoke
+    at = torch.where(writes, canvas.total[:, None], canvas.committed_at.gather(1, index))
+    confidence = canvas.confidence.gather(1, index)
+    with_ = torch.where(writes, confidence, canvas.committed_with.gather(1, index))
+    often = canvas.revoked.gather(1, index) + revoke
+    return replace(
+        canvas,
+        tokens=canvas.tokens.scatter(1, index, tokens),
+        masked=canvas.masked.scatter(1, index, masked),
+        changed=torch.zeros_like(canvas.changed).scatter(1, index, writes | revoke),
+        committed_at=canvas.committed_at.scatter(1, index, at),
+        committed_with=canvas.committed_with.scatter(1, index, with_),
+        revoked=canvas.revoked.scatter(1, index, often),
+        commits=canvas.commits + commit.sum(dim=1),
+        revocations=canvas.revocations + revoke.sum(dim=1),
+        revisions=canvas.revisions + revise.sum(dim=1),
+        step=canvas.step + 1,
+        total=canvas.total + 1,
+    )

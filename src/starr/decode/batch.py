@@ -1,0 +1,182 @@
+"""The rows that are decoded together: they join and leave between steps, and each keeps its own figures.
+
+Everything that depends on which rows are there is laid out anew when they change: canvas, settings, groups, guests, K/V
+buffer and the coming query.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import count
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from starr.decode.buffer import laid_out
+from starr.decode.canvas import Canvas, join, new_canvas, select, trim
+from starr.decode.extras import GUESTS
+from starr.decode.extras.base import Guests
+from starr.decode.forward import ForwardCall
+from starr.decode.groups import Group, regroup
+from starr.decode.places import places, window_index
+from starr.decode.query import QueryPlan, RowFigures, plan_query
+from starr.decode.request import Request
+from starr.decode.result import Event, StepTensors
+from starr.decode.rows import LiveRow, StepCost, events_of
+from starr.decode.settings import RowSettings, settings_of
+from starr.decode.window import advance
+
+if TYPE_CHECKING:
+    from starr.model.load import Model
+    from starr.model.network.transformer import KVBuffer
+
+
+class Batch:
+    """Rows in their places: place i of every list and tensor is the same row."""
+
+    canvas: Canvas
+    settings: RowSettings
+    plan: QueryPlan
+
+    def __init__(self, model: Model, max_rows: int) -> None:
+        self.model, self.max_rows = model, max_rows
+        self.eos_ids = torch.tensor(model.spec.eos_ids, device=model.device)
+        self.waiting: deque[LiveRow] = deque()
+        self.rows: list[LiveRow] = []
+        self.groups: list[Group] = []
+        self.guests = Guests(GUESTS, model, [])
+        self.buffer: KVBuffer | None = None
+        self.ids = count()
+
+    @property
+    def traced(self) -> bool:
+        """Whether some row keeps its steps."""
+        return any(row.request.kept for row in self.rows)
+
+    @property
+    def candidates(self) -> int:
+        """How many of the likeliest tokens are kept of every step."""
+        return max(row.request.candidates for row in self.rows)
+
+    def enqueue(self, request: Request) -> int:
+        """Let a request wait for a place; gives its id."""
+        row = LiveRow(next(self.ids), request, length=len(request.tokens))
+        self.waiting.append(row)
+        return row.id
+
+    def admit(self) -> None:
+        """Let waiting rows join while there are places."""
+        room = min(self.max_rows - len(self.rows), len(self.waiting))
+        if room > 0:
+            self.change(list(range(len(self.rows))), [self.waiting.popleft() for _ in range(room)])
+
+    def drop(self, id: int) -> None:
+        """Forget a row, waiting or running."""
+        self.waiting = deque(row for row in self.waiting if row.id != id)
+        stay = [i for i, row in enumerate(self.rows) if row.id != id]
+        if len(stay) < len(self.rows):
+            self.change(stay, [])
+
+    def change(self, stay: list[int], new: list[LiveRow]) -> None:
+        """Keep the rows at the places ``stay``, let ``new`` ones join, and lay everything out anew."""
+        device, before = self.model.device, self.buffered_ids()
+        parts = [select(self.canvas, torch.tensor(stay, device=device))] if stay else []
+        if new:
+            parts.append(self.opened([row.request for row in new]))
+        self.rows = [self.rows[i] for i in stay] + new
+        requests = [row.request for row in self.rows]
+        self.groups = regroup(self.groups, [row.id for row in self.rows], [r.strategy for r in requests], device)
+        self.guests = Guests(GUESTS, self.model, requests)
+        if not self.rows:
+            self.buffer = None
+            return
+        columns = max(row.length for row in self.rows) + 1
+        self.canvas = trim(join(*parts) if len(parts) == 2 else parts[0], columns)
+        self.settings = settings_of(requests, [self.guests.claim(r) for r in requests], device)
+        self.fit_buffer(before)
+        self.plan_next(self.canvas, torch.zeros_like(self.canvas.ends))
+
+    def opened(self, requests: list[Request]) -> Canvas:
+        """A canvas of new rows with their first windows open and their guests' notes."""
+        fresh = new_canvas(requests, self.model.device)
+        kinds = [kind for kind in GUESTS if any(kind.serves(request) for request in requests)]
+        notes = {name: note for kind in kinds for name, note in kind.begin(requests, fresh).items()}
+        return advance(fresh.noted(notes), self.eos_ids)[0]
+
+    def plan_next(self, canvas: Canvas, done: Tensor) -> RowFigures:
+        """Plan the next query of the canvas after a step, and read what the host must know of it."""
+        if canvas.columns != self.canvas.columns:
+            self.canvas = canvas
+            self.fit_buffer(self.buffered_ids())
+        canvas = self.guests.measure(canvas, self.buffer)
+        plan = plan_query(canvas, self.settings, self.guests, done, shift=self.model.spec.shift)
+        figures = plan.figures
+        for row, length in zip(self.rows, figures.length, strict=True):
+            row.length = length
+        columns = max(figures.length) + 1  # a canvas that may grow gets more columns than it fills
+        self.canvas, self.plan = trim(canvas, columns), plan.trimmed(columns)
+        return figures
+
+    def report(self, figures: RowFigures) -> list[Event]:
+        """Events of the step just taken; rows that are done leave."""
+        events = events_of(self.rows, self.canvas, figures, self.model)
+        if any(figures.done):
+            self.change([i for i, done in enumerate(figures.done) if not done], [])
+        else:
+            self.fit_buffer(self.buffered_ids())
+        return events
+
+    def call(self) -> ForwardCall:
+        """What the coming forward works on."""
+        canvas, plan = self.canvas, self.plan
+        return ForwardCall(
+            canvas=canvas,
+            settings=self.settings,
+            plan=plan,
+            window=window_index(canvas, plan.width),
+            observed=places(plan.observed, plan.most_observed),
+            buffer=self.buffer,
+            plain=[plan.figures.queried[i] for i, row in enumerate(self.rows) if self.is_plain(row)],
+            total=[row.length for row in self.rows],
+        )
+
+    def book(self, tensors: StepTensors | None) -> None:
+        """Add the step's cost to every row."""
+        for place, row in enumerate(self.rows):
+            row.book(self.cost(row, place), tensors, place)
+
+    def cost(self, row: LiveRow, place: int) -> StepCost:
+        """What the forward just made cost one row."""
+        plan, calls = self.plan, 2 if row.request.sampling.guidance else 1
+        queried, width = plan.figures.queried[place], plan.figures.width[place]
+        besides = self.guests.positions(row.request, row.length, width)
+        padding = 0 if self.is_plain(row) else plan.most_queried - queried
+        earlier = plan.figures.earlier[place]
+        phase = "denoise" if queried > earlier else "seal" if row.forwards else "prefill"
+        return StepCost(
+            forwards=calls,
+            positions=calls * queried + besides,
+            padded=calls * padding,
+            full_forwards=calls * (queried == row.length),
+            phase=phase,
+            earlier=earlier,
+        )
+
+    def is_plain(self, row: LiveRow) -> bool:
+        """Whether the row goes through a whole forward of the loop's own."""
+        return not row.request.cache.buffered and not self.guests.claim(row.request)
+
+    def buffered_ids(self) -> list[int]:
+        """Ids of the rows with a place in the K/V buffer, in its order."""
+        return [row.id for row in self.rows if row.request.cache.buffered and not self.guests.claim(row.request)]
+
+    def fit_buffer(self, before: list[int]) -> None:
+        """A buffer with a place for each buffered row and a slot for each column; ``before`` are its rows so far."""
+        now, columns = self.buffered_ids(), self.canvas.columns
+        if now == before and (not now or (self.buffer is not None and self.buffer.slots == columns)):
+            return
+        self.buffer = laid_out(self.model.net, self.buffer, before, now, columns)
+        for row in self.rows:
+            if self.buffer is not None and row.id in now:
+                row.buffer_bytes = self.buffer.nbytes // len(now)

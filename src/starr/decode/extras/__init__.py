@@ -1,0 +1,29 @@
+"""Features of one user, each behind the loop's one hook (``extras.base``)."""
+
+from __future__ import annotations
+
+from starr.decode.extras.base import Guest
+from starr.decode.extras.blocks import SealedBlocks
+from starr.decode.extras.constraints.guest import Constraints
+from starr.decode.extras.drafts import Drafts
+from starr.decode.extras.extra_steps import ExtraSteps
+from starr.decode.extras.growth import Growth
+from starr.decode.extras.movement import Movement
+from starr.decode.extras.outlook import Outlook
+from starr.decode.extras.repetition import Repetition
+from starr.decode.extras.shadow import Shadow
+from starr.decode.extras.shortening import Shortening
+
+GUESTS: tuple[type[Guest], ...] = (
+    SealedBlocks,
+    Movement,
+    Shadow,
+    Drafts,
+    Outlook,
+    Repetition,
+    Growth,
+    Shortening,
+    ExtraSteps,
+    Constraints,
+)
+"""Every guest, in the order in which the loop asks them."""

@@ -1,0 +1,45 @@
+"""Whether a canvas can hold an answer at all; asked before the first forward."""
+
+from __future__ import annotations
+
+from starr.decode.extras.constraints.reach import GOES_ON, MASK
+from starr.decode.request import Request
+from starr.errors import InputError
+
+
+def symbols_of(request: Request) -> list[int]:
+    """The row's canvas in the automaton's words."""
+    assert request.constraint is not None
+    class_of = request.constraint.automaton.class_of
+    never = request.sampling.eos == "never"
+    parts = zip(request.tokens, request.masked, request.endless, strict=True)
+    whole = [(GOES_ON if never or endless else MASK) if masked else int(class_of[t]) for t, masked, endless in parts]
+    return whole[request.start :]
+
+
+def check_canvas(request: Request) -> None:
+    """Raise unless the canvas can be filled with an answer that keeps to the constraint."""
+    constraint = request.constraint
+    assert constraint is not None
+    name = constraint.wanted.kind
+    if request.strategy.grows():
+        raise InputError(f"{request.strategy.name} cannot be used with {name}: it moves positions.", param="strategy")
+    dropping = [rule.name for rule in request.rules if rule.drops()]
+    if dropping:
+        raise InputError(
+            f"{dropping[0]} cannot be used with {name}: it drops masks from the text.",
+            hint="Let it fill them (ice:fill=true).",
+            param=dropping[0],
+        )
+    symbols = symbols_of(request)
+    if constraint.walk(symbols).feasible:
+        return
+    shortest, free = constraint.automaton.shortest, all(symbol < 0 for symbol in symbols)
+    if free and shortest is not None and shortest > len(symbols):
+        raise InputError(
+            f"The canvas is too short: {name} needs at least {shortest} tokens, max_tokens is {len(symbols)}.",
+            hint="Raise max_tokens.",
+            param="max_tokens",
+        )
+    what = f"a text of exactly {len(symbols)} tokens" if free else "the text that stands on the canvas"
+    raise InputError(f"{name} cannot be kept by {what}.", hint="Change the holes or the constraint.", param=name)

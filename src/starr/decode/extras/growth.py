@@ -1,0 +1,78 @@
+"""A canvas that grows: what is inserted behind a position moves everything to its right (DAEDAL, arXiv:2508.00819)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from starr.decode.canvas import Canvas, each
+from starr.decode.extras.base import Guest
+from starr.decode.request import Request
+from starr.decode.view import Decision
+from starr.errors import InputError
+
+
+class Growth(Guest):
+    """Rows whose strategy asks for room: ``Decision.extras`` has ``grow`` (B,), how many, and ``grow_at`` (B,).
+
+    ``grow_token`` (B,), if given, is the token that comes there; -1 is a mask.
+
+    A step that grows the canvas need not commit: the model's context bounds how often that happens.
+    """
+
+    @classmethod
+    def serves(cls, request: Request) -> bool:
+        return request.strategy.grows() > 0
+
+    @classmethod
+    def check(cls, request: Request) -> None:
+        if not all(request.masked[request.start :]):
+            raise InputError(f"{request.strategy.name} cannot be used: it moves frozen text.", param="strategy")
+        if request.cache.buffered:
+            request.refuse_cache(f"{request.strategy.name} moves positions")
+
+    def frees(self, decision: Decision) -> Tensor | None:
+        return decision.extras["grow"] > 0 if "grow" in decision.extras else None
+
+    def apply(self, canvas: Canvas, decision: Decision) -> Canvas:
+        if "grow" not in decision.extras:
+            return canvas
+        most = max(request.strategy.grows() for request in self.requests)
+        at = canvas.window_start + decision.extras["grow_at"]
+        spec, count = self.model.spec, decision.extras["grow"]
+        token = decision.extras.get("grow_token", torch.full_like(count, -1))
+        token = torch.where(token < 0, spec.mask_id, token)
+        return insert(canvas, at, count, token, most=most, longest=spec.max_length, mask_id=spec.mask_id)
+
+
+def insert(
+    canvas: Canvas, at: Tensor, count: Tensor, token: Tensor, *, most: int, longest: int, mask_id: int
+) -> Canvas:
+    """Insert ``token`` (B,) ``count`` (B,) times behind column ``at`` (B,), at most ``most``, within ``longest``.
+
+    Masks are masked, other tokens held with confidence 1. The window's end moves along only where it was the canvas's
+    end. Every inserted position, and the step that inserted it, raises the row's limit of steps by one.
+    """
+    count = count.clamp(min=0, max=most).minimum(longest - canvas.length)
+    columns = max(canvas.columns, min(canvas.columns + most, longest + 1))  # the last one stays spare
+    column = torch.arange(columns, device=at.device)[None]
+    behind = column > at[:, None]
+    new = behind & (column <= (at + count)[:, None])
+    source = torch.where(behind & ~new, column - count[:, None], column)
+    source = torch.where(new, canvas.columns - 1, source).clamp(max=canvas.columns - 1)
+    moved = each(canvas, lambda tensor, _: tensor if tensor.dim() == 1 else tensor.gather(1, source))
+    at_end = canvas.window_end == canvas.length
+    return replace(
+        moved,
+        tokens=torch.where(new, token[:, None], moved.tokens),
+        masked=moved.masked | (new & (token == mask_id)[:, None]),
+        committed_at=torch.where(new, canvas.total[:, None] - 1, moved.committed_at),
+        committed_with=moved.committed_with.masked_fill(new, 1.0),
+        frozen=moved.frozen & ~new,
+        length=canvas.length + count,
+        goal=canvas.goal + count,
+        window_end=torch.where(at_end, canvas.window_end + count, canvas.window_end),
+        limit=canvas.limit + count + (count > 0),
+    )

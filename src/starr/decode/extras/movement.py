@@ -1,0 +1,53 @@
+"""How far values have moved since the buffer got them, for caches that choose by it (adaptive, dLLM-Cache)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from starr.decode.canvas import Canvas
+from starr.decode.confidence import on_grid
+from starr.decode.extras.base import Guest
+from starr.decode.forward import columns_of, rows_of
+from starr.decode.places import places
+from starr.decode.request import Request
+from starr.model.load import Model
+from starr.model.network.transformer import KVBuffer
+
+MOVED = "moved"  # (B, C) float32
+
+
+class Movement(Guest):
+    """Fills the note ``moved`` before every query: one layer over the canvas.
+
+    It measures all rows that have a buffer, because one buffer holds them all.
+    """
+
+    def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
+        super().__init__(model, requests, [i for i, request in enumerate(requests) if request.cache.buffered])
+
+    @classmethod
+    def serves(cls, request: Request) -> bool:
+        return request.cache.measures
+
+    @classmethod
+    def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:
+        return {MOVED: torch.zeros_like(canvas.confidence)}
+
+    def measure(self, canvas: Canvas, buffer: KVBuffer | None) -> Canvas:
+        if buffer is None:
+            return canvas
+        tokens, length, start = rows_of(self.rows, canvas.tokens, canvas.length, canvas.start)
+        index = columns_of(tokens)
+        attend = index < length[:, None]
+        most = max(request.length for request in self.requests)
+        where = places(attend & (index >= start[:, None]), most).index
+        moved = self.model.net.moved(tokens.gather(1, where), where, attend, buffer)
+        note = canvas.notes[MOVED].index_put((self.rows[:, None], where), on_grid(moved.float()))
+        return canvas.noted({MOVED: note})
+
+    def positions(self, request: Request, length: int, width: int) -> int:
+        """One layer over the canvas, as a share of a position each."""
+        return -(-(length - request.start) // self.model.spec.shape.layers)

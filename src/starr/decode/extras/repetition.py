@@ -1,0 +1,32 @@
+"""A penalty on the token to the left, against repeated tokens (edit, SGLang's joint threshold)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+
+from starr.decode.canvas import Canvas
+from starr.decode.extras.base import Guest
+from starr.decode.places import Places
+from starr.decode.propose import ProposalRequest
+from starr.decode.request import Request
+from starr.model.load import Model
+
+
+class Repetition(Guest):
+    """Takes ``Strategy.penalises`` from the logit of the token to the left; a mask there has none."""
+
+    def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
+        super().__init__(model, requests, rows)
+        self.penalty = torch.tensor([r.strategy.penalises() for r in requests], device=model.device)
+
+    @classmethod
+    def serves(cls, request: Request) -> bool:
+        return request.strategy.penalises() > 0
+
+    def propose(self, request: ProposalRequest, canvas: Canvas, observed: Places) -> ProposalRequest:
+        left = canvas.tokens.gather(1, (observed.index - 1).clamp(min=0))
+        penalty = self.penalty[:, None].expand_as(left)
+        return replace(request, left=left.reshape(-1), penalty=penalty.reshape(-1))

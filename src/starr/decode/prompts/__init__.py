@@ -1,0 +1,1 @@
+"""Canvases with text inside: in-place chain of thought, and infilling."""

@@ -1,0 +1,212 @@
+"""Hidden states to candidate tokens and their probabilities, in row chunks, in float32, without a full softmax.
+
+Letters: N asked rows (positions of any batch row), D width, V vocabulary. Confidence is 1 / sum(exp(logit - max)),
+which keeps full precision near 1, rounded to a grid of 2^-16: float noise of different batch shapes cannot reorder
+tokens. Those that saturate there are told apart by their log-odds, on a grid of 2^-10. The mask id is at -inf, so it is
+never proposed. Ties go to the lower token id.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from starr.decode import noise
+from starr.decode.canvas import Canvas
+from starr.decode.confidence import log_odds, on_grid, on_logit_grid
+from starr.decode.places import Places
+from starr.decode.settings import RowSettings
+from starr.model.spec import ModelSpec
+
+CHUNK_BYTES = 128 << 20
+PROPOSAL_STREAM = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalRequest:
+    """What is wanted of N rows. Per-row tensors are (N,); None means nobody in the batch needs it."""
+
+    mask_id: int
+    held: Tensor  # int64: the token whose own probability is asked; anything where masked
+    signals: frozenset[str] = frozenset()
+    temperature: Tensor | None = None
+    top_p: Tensor | None = None
+    top_k: Tensor | None = None
+    key: Tensor | None = None  # noise keys, with temperature
+    banned: Tensor | None = None  # bool: ``banned_ids`` are never proposed here
+    banned_ids: tuple[int, ...] = ()
+    left: Tensor | None = None  # int64: the token to the left, with ``penalty``
+    penalty: Tensor | None = None  # what is taken from its logit
+    guidance: Tensor | None = None  # scale per row, with ``unguided``
+    unguided: Tensor | None = None  # (N, D) hidden states of the canvas whose prompt is masked
+    allowed: Tensor | None = None  # (M, V) bool: sets of tokens
+    allowed_set: Tensor | None = None  # int64: which of the sets a proposal is restricted to
+
+    def rows(self, part: slice) -> ProposalRequest:
+        """The same for some of the rows."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        some: dict[str, Any] = {
+            name: v[part] for name, v in values.items() if isinstance(v, Tensor) and name != "allowed"
+        }
+        return replace(self, **some)
+
+
+@dataclass(frozen=True, slots=True)
+class Proposals:
+    """Answers for N rows."""
+
+    token: Tensor  # (N,) int64
+    confidence: Tensor  # (N,) float32: probability of ``token``
+    best: Tensor  # (N,) float32: probability of the most likely token
+    own: Tensor  # (N,) float32: probability of the held token
+    odds: Tensor | None = None  # (N,) float32: log-odds of the most likely token
+    entropy: Tensor | None = None  # (N,) float32, nats
+    margin: Tensor | None = None  # (N,) float32: best minus second
+    gap: Tensor | None = None  # (N,) float32: best minus second logit
+    logits: Tensor | None = None  # (N, V) float32
+
+
+def proposal_request(
+    settings: RowSettings, canvas: Canvas, where: Places, spec: ModelSpec, unguided: Tensor | None
+) -> ProposalRequest:
+    """What ``propose`` must answer for the observed positions (B, O), flattened to N = B * O rows."""
+    shape = where.index.shape
+
+    def spread(values: Tensor | None) -> Tensor | None:
+        return None if values is None else values[:, None].expand(shape).reshape(-1)
+
+    banned = spread(settings.eos_never)
+    if settings.endless:
+        here = canvas.endless.gather(1, where.index).reshape(-1)
+        banned = here if banned is None else banned | here
+    key = None
+    if settings.temperature is not None:
+        position = where.index - canvas.start[:, None]
+        key = noise.keys(canvas.seed[:, None], canvas.total[:, None], position, PROPOSAL_STREAM).reshape(-1)
+    return ProposalRequest(
+        mask_id=spec.mask_id,
+        held=canvas.tokens.gather(1, where.index).reshape(-1),
+        signals=settings.signals,
+        temperature=spread(settings.temperature),
+        top_p=spread(settings.top_p),
+        top_k=spread(settings.top_k),
+        key=key,
+        banned=banned,
+        banned_ids=spec.eos_ids,
+        guidance=spread(settings.guidance),
+        unguided=unguided,
+    )
+
+
+def propose(head: Callable[[Tensor], Tensor], hidden: Tensor, request: ProposalRequest, vocab_size: int) -> Proposals:
+    """Propose for hidden states (N, D); at no time do more logits exist than those of one chunk (unless asked for)."""
+    rows = max(1, CHUNK_BYTES // (4 * vocab_size))
+    if hidden.shape[0] <= rows:
+        return propose_chunk(logits_of(head, hidden, request), request)
+    parts = []
+    for i in range(0, hidden.shape[0], rows):
+        some = request.rows(slice(i, i + rows))
+        parts.append(propose_chunk(logits_of(head, hidden[i : i + rows], some), some))
+    joined = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Proposals)}
+    return replace(parts[0], **{name: torch.cat(v) for name, v in joined.items() if v[0] is not None})
+
+
+def logits_of(head: Callable[[Tensor], Tensor], hidden: Tensor, request: ProposalRequest) -> Tensor:
+    """Float32 logits (N, V) with the mask id (and banned and not allowed ids) at -inf, guidance and penalty applied.
+
+    Guidance (LLaDA, cfg_scale s): unguided + (s + 1) (guided - unguided).
+    """
+    logits = head(hidden).float()
+    if request.guidance is not None and request.unguided is not None:
+        plain = head(request.unguided).float()
+        logits = plain + (request.guidance[:, None] + 1.0) * (logits - plain)
+    if request.left is not None and request.penalty is not None:
+        logits.scatter_add_(1, request.left[:, None], -request.penalty[:, None])
+    logits[:, request.mask_id] = -torch.inf
+    if request.banned is not None:
+        for token in request.banned_ids:
+            logits[:, token].masked_fill_(request.banned, -torch.inf)
+    if request.allowed is not None and request.allowed_set is not None:
+        logits.masked_fill_(~request.allowed.index_select(0, request.allowed_set), -torch.inf)
+    return logits
+
+
+def propose_chunk(logits: Tensor, request: ProposalRequest) -> Proposals:
+    """Answers from float32 logits (N, V), which are overwritten."""
+    kept = logits.clone() if "distribution" in request.signals else None
+    second = logits.topk(2, dim=1).values[:, 1] if request.signals & {"margin", "gap"} else None
+    top, likeliest = logits.max(dim=1)
+    token = likeliest
+    if request.temperature is not None:
+        token = sample(logits, request)
+    chosen = logits.gather(1, token[:, None])[:, 0] - top
+    own = logits.gather(1, request.held[:, None])[:, 0] - top
+    logits.sub_(top[:, None])
+    dot = weighted_sum(logits) if "entropy" in request.signals else None
+    rest = logits.exp_().scatter_(1, likeliest[:, None], 0.0).sum(dim=1)
+    total = 1.0 + rest
+    return Proposals(
+        token=token,
+        confidence=on_grid(chosen.exp() / total),
+        best=on_grid(total.reciprocal()),
+        own=on_grid(own.exp() / total),
+        odds=log_odds(rest),
+        entropy=None if dot is None else on_grid(total.log() - dot / total),
+        margin=None if second is None else on_grid((1.0 - (second - top).exp()) / total),
+        gap=None if second is None else on_logit_grid(top - second),
+        logits=kept,
+    )
+
+
+def weighted_sum(shifted: Tensor) -> Tensor:
+    """sum x exp(x) over the vocabulary, a few rows at a time; exp(x) is 0 far before x matters, so x is clamped."""
+    parts = [rows.clamp(min=-1e4).mul_(rows.exp()).sum(dim=1) for rows in torch.split(shifted, 8)]
+    return torch.cat(parts)
+
+
+def sample(logits: Tensor, request: ProposalRequest) -> Tensor:
+    """Gumbel-max: argmax of logits + temperature * noise within top-p and top-k; temperature 0 is greedy."""
+    if request.temperature is None or request.key is None:
+        raise ValueError("sampling needs temperature and key")
+    temperature = request.temperature[:, None]
+    allowed = logits
+    if request.top_p is not None or request.top_k is not None:
+        kept = nucleus(logits / temperature.clamp(min=1e-6), request.top_p, request.top_k)
+        allowed = logits.masked_fill(~kept, -torch.inf)
+    return (allowed + temperature * noise.gumbel(request.key, logits.shape[1])).argmax(dim=1)
+
+
+def nucleus(scaled: Tensor, top_p: Tensor | None, top_k: Tensor | None) -> Tensor:
+    """Which tokens (N, V) remain: the fewest whose probability reaches top_p, and at most top_k (0 is no limit)."""
+    ordered, order = scaled.sort(dim=1, descending=True, stable=True)
+    keep = torch.ones_like(ordered, dtype=torch.bool)
+    if top_p is not None:
+        probability = ordered.softmax(dim=1)
+        keep &= probability.cumsum(dim=1) - probability < top_p[:, None]
+    if top_k is not None:
+        rank = torch.arange(scaled.shape[1], device=scaled.device)
+        keep &= (top_k[:, None] == 0) | (rank < top_k[:, None])
+    return torch.empty_like(keep).scatter_(1, order, keep)
+
+
+def postpone_eos(found: Proposals, settings: RowSettings, where: Places, eos_ids: Tensor, vocab_size: int) -> Proposals:
+    """Proposed ends of text made as unsure as can be, in the rows that want to commit them last.
+
+    Confidence, margin and gap become 0, entropy ln V; the distribution stays as it is.
+    """
+    if settings.eos_last is None:
+        return found
+    rows = settings.eos_last[:, None].expand(where.index.shape).reshape(-1)
+    late = torch.isin(found.token, eos_ids) & rows
+    return replace(
+        found,
+        confidence=found.confidence.masked_fill(late, 0.0),
+        margin=None if found.margin is None else found.margin.masked_fill(late, 0.0),
+        gap=None if found.gap is None else found.gap.masked_fill(late, 0.0),
+        entropy=None if found.entropy is None else found.entropy.masked_fill(late, math.log(vocab_size)),
+    )

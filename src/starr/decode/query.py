@@ -1,0 +1,125 @@
+"""Which positions the next forward recomputes, and what the host must know of them.
+
+Letters: B rows, C columns. *Queried* positions are recomputed by a forward; *observed* ones get a fresh proposal from
+it; *buffered* ones have K/V in the row's buffer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from starr.decode.caches.base import Cache
+from starr.decode.canvas import Canvas, select
+from starr.decode.settings import RowSettings
+from starr.decode.window import settled_until
+
+if TYPE_CHECKING:
+    from starr.decode.extras.base import Guests
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """The coming forward: its positions on the device, their numbers on the host."""
+
+    query: Tensor  # (B, C) bool
+    observed: Tensor  # (B, C) bool
+    figures: RowFigures
+
+    def trimmed(self, columns: int) -> QueryPlan:
+        """The plan for a canvas of fewer columns."""
+        return replace(self, query=self.query[:, :columns], observed=self.observed[:, :columns])
+
+    @property
+    def width(self) -> int:
+        """Positions of the widest window."""
+        return max(*self.figures.width, 1)
+
+    @property
+    def most_queried(self) -> int:
+        """Positions of the largest query."""
+        return max(self.figures.queried)
+
+    @property
+    def reach(self) -> int:
+        return max(self.figures.reach)
+
+    @property
+    def most_observed(self) -> int:
+        """Observed positions of the row that has most, at least one."""
+        return max(*self.figures.observed, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class RowFigures:
+    """What the host learns of the rows in one copy a step; a list has one number for each row."""
+
+    done: list[int]
+    settled: list[int]  # columns before this one never change again
+    length: list[int]
+    queried: list[int]
+    observed: list[int]
+    width: list[int]
+    opened: list[int]  # 1 where the window is new
+    reach: list[int]  # no query sees this column or one behind it
+    earlier: list[int]  # queried positions before the open block of a block-causal model
+
+
+def plan_query(canvas: Canvas, settings: RowSettings, guests: Guests, done: Tensor, *, shift: bool) -> QueryPlan:
+    """The next forward of all rows, with the step's one copy to the host.
+
+    Observed are the window's masks, its held tokens where the strategy revokes, and what guests want besides, as far as
+    the forward predicts them. ``done`` (B,) bool goes along to the host.
+    """
+    query = guests.query(canvas, queries(canvas, settings.caches, shift))
+    wanted = canvas.in_window & (canvas.masked | (~canvas.frozen & settings.revokes[:, None]))
+    observed = guests.observes(canvas, wanted) & observable(query, shift)
+    return QueryPlan(query, observed, figures_of(canvas, query, observed, settings.revokes, done, guests))
+
+
+def figures_of(
+    canvas: Canvas, query: Tensor, observed: Tensor, revokes: Tensor, done: Tensor, guests: Guests
+) -> RowFigures:
+    """Numbers of all rows in one copy."""
+    parts = {
+        "done": done,
+        "settled": settled_until(canvas, revokes),
+        "length": canvas.length,
+        "queried": query.sum(1),
+        "observed": observed.sum(1),
+        "width": canvas.window_end - canvas.window_start,
+        "opened": canvas.step == 0,
+        "reach": guests.reach(canvas),
+        "earlier": guests.earlier(canvas, query),
+    }
+    copied: list[list[int]] = torch.stack([part.long() for part in parts.values()]).tolist()
+    return RowFigures(**dict(zip(parts, copied, strict=True)))
+
+
+def queries(canvas: Canvas, caches: list[tuple[Cache, Tensor]], shift: bool) -> Tensor:
+    """(B, C) bool for rows with different caches, each with its rows (K,) int64.
+
+    Whatever the cache's rule, three kinds of positions are recomputed: those that the buffer does not hold, those of
+    the window that were never observed, and those whose token just changed. Where logits are shifted, so is the
+    position before each of the window's queries, which predicts it.
+    """
+    if not any(cache.buffered for cache, _ in caches):
+        return canvas.valid
+    query = ~canvas.buffered | (((canvas.in_window & ~canvas.seen) | canvas.changed) & ~canvas.frozen)
+    if len(caches) == 1:
+        query = query | caches[0][0].query(canvas)
+    else:
+        for cache, rows in caches:
+            query[rows] |= cache.query(select(canvas, rows))
+    if shift:
+        predictors = (query & canvas.in_window).roll(-1, dims=1)
+        query = query | predictors
+    return query & canvas.valid
+
+
+def observable(query: Tensor, shift: bool) -> Tensor:
+    """(B, C) bool: the positions whose prediction a forward over ``query`` gives afresh."""
+    return query.roll(1, dims=1) if shift else query

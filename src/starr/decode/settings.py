@@ -1,0 +1,75 @@
+"""What the rows now in the batch asked for, as tensors; made once whenever rows join or leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from starr.decode.caches.base import Cache
+from starr.decode.request import Request
+from starr.decode.stops.base import Ruled
+
+
+@dataclass(frozen=True, slots=True)
+class RowSettings:
+    """Options of B rows. Tensors are (B,) unless said; None where no row needs it."""
+
+    caches: list[tuple[Cache, Tensor]]  # each cache with its rows (K,) int64
+    rules: list[Ruled]  # each stop rule with its rows (B,) bool
+    plain: Tensor  # (K,) int64: rows of whole forwards
+    buffered: Tensor  # (K,) int64: rows with a K/V buffer
+    signals: frozenset[str]
+    revokes: Tensor
+    temperature: Tensor | None
+    top_p: Tensor | None
+    top_k: Tensor | None
+    guidance: Tensor | None
+    eos_never: Tensor | None
+    blocks: Tensor | None  # lengths of the blocks of block-causal attention
+    endless: bool  # some canvas has template text inside
+    eos_last: Tensor | None
+
+
+def settings_of(requests: Sequence[Request], claimed: Sequence[bool], device: torch.device) -> RowSettings:
+    """The settings of the requests; guests compute the states of the ``claimed`` rows."""
+
+    def rows_where(test: Callable[[Request], bool]) -> Tensor:
+        return torch.tensor([i for i, r in enumerate(requests) if test(r)], dtype=torch.int64, device=device)
+
+    def own_rows(buffered: bool) -> Tensor:
+        rows = [i for i, r in enumerate(requests) if not claimed[i] and r.cache.buffered == buffered]
+        return torch.tensor(rows, dtype=torch.int64, device=device)
+
+    def values(get: Callable[[Request], float], idle: float) -> Tensor | None:
+        found = [get(r) for r in requests]
+        return None if all(v == idle for v in found) else torch.tensor(found, device=device)
+
+    def flags(found: list[bool]) -> Tensor:
+        return torch.tensor(found, device=device)
+
+    sampled = any(r.sampling.temperature > 0 for r in requests)
+    caches = {r.cache: rows_where(lambda other, cache=r.cache: other.cache == cache) for r in requests}  # type: ignore[misc]
+    rules = dict.fromkeys(rule for r in requests for rule in r.rules)
+    return RowSettings(
+        caches=list(caches.items()),
+        rules=[(rule, flags([rule in r.rules for r in requests])) for rule in rules],
+        plain=own_rows(buffered=False),
+        buffered=own_rows(buffered=True),
+        signals=frozenset().union(
+            *(r.strategy.signals for r in requests),
+            *(rule.signals for rule in rules),
+            *({"distribution"} for r in requests if r.candidates),
+        ),
+        revokes=flags([r.strategy.revokes() for r in requests]),
+        temperature=values(lambda r: r.sampling.temperature, 0.0),
+        top_p=values(lambda r: r.sampling.top_p, 1.0) if sampled else None,
+        top_k=values(lambda r: r.sampling.top_k, 0) if sampled else None,
+        guidance=values(lambda r: r.sampling.guidance, 0.0),
+        eos_never=values(lambda r: r.sampling.eos == "never", False),
+        blocks=values(lambda r: 0 if r.blocks is None else r.blocks.length, 0),
+        endless=any(not r.ends for r in requests),
+        eos_last=values(lambda r: r.sampling.eos == "last", False),
+    )

@@ -1,0 +1,88 @@
+"""What a strategy is: a frozen dataclass of options and one pure method."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol, Self
+
+from starr.decode.view import Carry, Decision, StepView
+from starr.named import check
+
+
+class KnownModel(Protocol):
+    """What a strategy may ask of the model it is bound to."""
+
+    @property
+    def spec(self) -> Any: ...  # starr.model.spec.ModelSpec
+    @property
+    def tokenizer(self) -> Any: ...  # starr.model.text.tokenizer.Tokenizer
+    @property
+    def net(self) -> Any: ...  # starr.model.network.transformer.Transformer
+
+
+class Strategy:
+    """Options, checked when made, and one pure method over a step's view.
+
+    Subclasses add ``@register`` above ``@dataclass(frozen=True, kw_only=True)``. The class attributes tell the loop
+    what the strategy needs:
+
+    - ``signals``: optional StepView fields to compute, and guests' signals, which come in ``view.extras``.
+    - ``keeps``: carry entries that outlive a window, (B,) or zero outside the window; all others begin anew with each.
+    - ``extra_steps``: the most steps it takes in a window after the last mask is gone.
+    - ``files``: options that name files; a server refuses them.
+    - ``moves_end``: each window opens over the whole rest of the canvas, and ``Decision.end`` shortens it.
+    - ``looks_ahead``: the window is the whole rest of the canvas, and the strategy sees to blocks itself.
+    - ``looks_back``: each window begins at the canvas's first position, so that earlier blocks stay revocable.
+    """
+
+    name: ClassVar[str]
+    paper: ClassVar[str]
+    signals: ClassVar[frozenset[str]] = frozenset()
+    keeps: ClassVar[frozenset[str]] = frozenset()
+    extra_steps: ClassVar[int] = 0
+    moves_end: ClassVar[bool] = False
+    looks_ahead: ClassVar[bool] = False
+    looks_back: ClassVar[bool] = False
+    files: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def bind(self, model: KnownModel) -> Self:
+        """The strategy for this model: a copy with options that depend on it filled in, or itself."""
+        return self
+
+    def revokes(self) -> bool:
+        """Whether it may act on held tokens. Then held positions are observed, and text settles with its window."""
+        return False
+
+    def ends_within(self, masks: int, length: int, windows: int) -> int | None:
+        """Steps within which its own rule has filled a canvas; None if nothing says so.
+
+        ``masks`` are those of the canvas, ``length`` all its positions. Such a strategy goes without the progress rules
+        of ``enforce``, up to that many steps; ``extra_steps`` come on top.
+        """
+        return None
+
+    def grows(self) -> int:
+        """The most masks that one decision may insert (``Decision.extras["grow"]``)."""
+        return 0
+
+    def shortens(self) -> bool:
+        """Whether it may cut off the canvas's end (``Decision.extras["cut"]``)."""
+        return False
+
+    def states(self) -> int:
+        """The most states of one row in a forward: the canvas, and drafts of what may follow."""
+        return 1
+
+    def penalises(self) -> float:
+        """What is taken from the logit of the token to the left of a position before anything is proposed there."""
+        return 0.0
+
+    def begin(self, view: StepView) -> Carry:
+        """The memory before the first step of a window."""
+        return {}
+
+    def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
+        """The word on every position of the window, and the memory after it. Reads its arguments, writes nothing."""
+        raise NotImplementedError

@@ -1,0 +1,77 @@
+"""A commit rule fitted on the model itself (``starr calibrate``).
+
+P is the probability that a proposal stands in the text that a careful run writes from this very state. With ``floor``,
+commit where P >= floor. With ``budget``, commit the most probable ones while the expected number of wrong ones, the sum
+of 1 - P, is <= budget. Always commit the most probable one. Ties go to the lower position.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from starr.decode.ranking import rank_of, with_best
+from starr.decode.strategies.base import KnownModel, Strategy
+from starr.decode.strategies.calibrated.features import features_of, no_past, remember
+from starr.decode.strategies.calibrated.rule import FittedRule, find_rule
+from starr.decode.strategies.fitted import check_fitted_on
+from starr.decode.strategies.members import register
+from starr.decode.view import Carry, Decision, StepView, commits
+from starr.errors import InputError
+from starr.named import option
+
+FOREIGN = "Fit it anew with starr calibrate, or allow it: calibrated:foreign=true."
+
+
+@register
+@dataclass(frozen=True, kw_only=True)
+class Calibrated(Strategy):
+    """Commit where a rule fitted on the model says that the proposal will stand."""
+
+    name: ClassVar[str] = "calibrated"
+    paper: ClassVar[str] = "ours (starr calibrate)"
+    signals: ClassVar[frozenset[str]] = frozenset({"margin", "entropy"})
+    files: ClassVar[frozenset[str]] = frozenset({"rule"})
+    rule: str = option("auto", "file written by `starr calibrate`; auto is the one that ships for the model")
+    floor: float | None = option(None, "commit where P is at least this; none is the rule's own", low=0.0, high=2.0)
+    budget: float | None = option(None, "instead: expected wrong commits per step", low=0.0, high=1000.0)
+    foreign: bool = option(False, "allow a rule that was fitted on another model")
+    fitted: FittedRule | None = field(default=None, repr=False, compare=False)
+    ends: tuple[int, ...] = field(default=(), repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.floor is not None and self.budget is not None:
+            raise InputError("calibrated: floor and budget cannot be used together.", param="budget")
+
+    def bind(self, model: KnownModel) -> Self:
+        """A copy with its rule and the model's end-of-text ids."""
+        fitted = self.fitted or find_rule(self.rule, model)
+        if not self.foreign:
+            check_fitted_on(model, fitted.fitted_on, "rule", FOREIGN)
+        return replace(self, fitted=fitted, ends=model.spec.eos_ids)
+
+    def begin(self, view: StepView) -> Carry:
+        return no_past(view)
+
+    def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
+        if self.fitted is None:
+            raise InputError("calibrated needs a model.", hint="Call bind(model) first.", param="strategy")
+        chance = self.fitted.probability(features_of(view, carry, self.ends))
+        if self.budget is None:
+            chosen = view.masked & (chance >= (self.fitted.floor if self.floor is None else self.floor))
+        else:
+            chosen = within_budget(chance, view.masked, self.budget)
+        return Decision(commits(with_best(chosen, chance, view.masked))), remember(view, carry)
+
+
+def within_budget(chance: Tensor, masked: Tensor, budget: float) -> Tensor:
+    """(B, W) bool: the most probable masks while the sum of 1 - P over them is <= budget."""
+    rank = rank_of(chance, masked)
+    order = rank.clamp(max=chance.shape[1] - 1)
+    risk = torch.where(masked, 1.0 - chance, 0.0).double()
+    ranked = torch.zeros_like(risk).scatter_add(1, order, risk)
+    return masked & (ranked.cumsum(dim=1).gather(1, order) <= budget)

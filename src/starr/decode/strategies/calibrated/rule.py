@@ -1,0 +1,74 @@
+"""A fitted rule: one JSON file with features, normalisation and weights, and what it was fitted on.
+
+The rule is a network with one hidden layer: P = sigmoid(w2 . tanh(W1 x + b1) + b2) is the probability that a proposal
+stands in the final text. Several networks may be averaged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from starr.decode.strategies.base import KnownModel
+from starr.decode.strategies.calibrated.features import NAMES, VERSION
+from starr.decode.strategies.fitted import find_fitted
+from starr.errors import InputError
+
+FORMAT = 1
+HINT = "Fit one: starr calibrate TASK -o rule.json, then calibrated:rule=rule.json."
+GRID = 2.0**12  # P is rounded, so that a row gets the same in any batch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedRule:
+    """Weights of M networks over F features with H hidden units, and where they come from."""
+
+    mean: Tensor  # (F,) float32
+    scale: Tensor  # (F,) float32
+    w1: Tensor  # (M, F, H)
+    b1: Tensor  # (M, 1, H)
+    w2: Tensor  # (M, H, 1)
+    b2: Tensor  # (M, 1, 1)
+    floor: float  # what P must reach where nobody says else
+    fitted_on: dict[str, Any] = field(default_factory=dict)
+    scores: dict[str, Any] = field(default_factory=dict)
+
+    def probability(self, features: Tensor) -> Tensor:
+        """(B, W) float32 of features (B, W, F)."""
+        x = ((features - self.mean) / self.scale).flatten(0, 1)
+        hidden = torch.tanh(torch.matmul(x, self.w1) + self.b1)
+        logits = torch.matmul(hidden, self.w2) + self.b2
+        mean = logits.sigmoid().mean(dim=0).view(features.shape[:2])
+        return (mean * GRID).round() / GRID
+
+    def to_dict(self) -> dict[str, Any]:
+        """The file's content."""
+        numbers = {name: getattr(self, name).tolist() for name in ("mean", "scale", "w1", "b1", "w2", "b2")}
+        head = {"format": FORMAT, "features": list(NAMES), "features_version": VERSION, "floor": self.floor}
+        return head | {"fitted_on": self.fitted_on, "scores": self.scores} | numbers
+
+
+def rule_from(body: dict[str, Any], source: str) -> FittedRule:
+    """A rule from a file's content; anything else is one clear line."""
+    try:
+        if body["format"] != FORMAT or body["features_version"] != VERSION or tuple(body["features"]) != NAMES:
+            raise InputError(
+                f"Rule {source} was fitted with other features (version {body['features_version']}, here {VERSION}).",
+                hint="Fit it anew: starr calibrate.",
+                param="rule",
+            )
+        numbers = {name: torch.tensor(body[name]) for name in ("mean", "scale", "w1", "b1", "w2", "b2")}
+        rule = FittedRule(**numbers, floor=float(body["floor"]), fitted_on=body["fitted_on"], scores=body["scores"])
+        if rule.w1.shape[1] != len(NAMES) or not all(t.isfinite().all() for t in numbers.values()):
+            raise ValueError("numbers")
+    except (KeyError, TypeError, ValueError, RuntimeError):
+        raise InputError(f"{source} is not a rule: something is missing.", hint="Write one: starr calibrate.") from None
+    return rule
+
+
+def find_rule(where: str, model: KnownModel) -> FittedRule:
+    """The rule of a file, or with ``auto`` the one that ships for the model."""
+    return find_fitted(where, model, "rule", __package__, rule_from, HINT)

@@ -1,0 +1,59 @@
+"""What was fitted on a model: a JSON file that is found, read once, and refused on another model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from starr.decode.strategies.base import KnownModel
+from starr.errors import InputError
+
+Fitted = TypeVar("Fitted")
+Parse = Callable[[dict[str, Any], str], Fitted]  # a file's content and its name to what was fitted
+
+
+def find_fitted(where: str, model: KnownModel, what: str, package: str, parse: Parse[Fitted], hint: str) -> Fitted:
+    """What a file holds, or with ``auto`` what ships for the model in the folder ``{what}s`` of ``package``."""
+    path = Path(where)
+    if where == "auto":
+        path = Path(str(files(package) / f"{what}s" / f"{fingerprint(model)}.json"))
+        if not path.is_file():
+            raise InputError(f"No {what} ships for the model {model.spec.name}.", hint=hint, param="strategy")
+    found: Fitted = read_fitted(parse, what, str(path), path.stat().st_mtime_ns if path.exists() else 0)
+    return found
+
+
+@lru_cache(maxsize=64)
+def read_fitted(parse: Parse[Fitted], what: str, path: str, changed: int) -> Fitted:
+    """What a file holds; ``changed`` is the file's time, so that a file written anew is read anew."""
+    try:
+        body = json.loads(Path(path).read_text(encoding="utf8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise InputError(f"Cannot read the {what} {path} ({type(error).__name__}).", param=what) from None
+    return parse(body, path)
+
+
+def check_fitted_on(model: KnownModel, fitted_on: Mapping[str, Any], what: str, hint: str) -> None:
+    """Raise unless the model is the one that ``fitted_on`` names."""
+    own, theirs = fingerprint(model), fitted_on.get("fingerprint")
+    if theirs != own:
+        raise InputError(
+            f"The {what} was fitted on another model ({fitted_on.get('model')}, {theirs}), this one is {own}.",
+            hint=hint,
+            param=what,
+        )
+
+
+def fingerprint(model: KnownModel) -> str:
+    """Twelve letters that change with the weights, the same in every dtype: strided values, rounded to bfloat16."""
+    weight = model.net.head_weight.flatten()
+    some = weight[:: max(1, weight.numel() // 4096)].to(torch.bfloat16).float().cpu()
+    text = f"{model.spec.family} {tuple(model.net.head_weight.shape)} {some.tolist()}"
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
