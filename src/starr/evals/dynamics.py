@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from starr import confidence as scores
+from starr.decode import confidence as scores
 from starr.errors import LoadError
 
 TEMPORAL = ("stable", "surge", "fluctuation", "other")
@@ -72,6 +72,7 @@ def tokens_of(number: int, trace: dict[str, Any], cuts: Cuts) -> list[Token]:
 def token(
     number: int, position: int, trace: dict[str, Any], seen: Sequence[tuple[int, float, float]], cuts: Cuts
 ) -> Token:
+    """The life of one position: its confidence, its patterns and its residuals at every step that saw it."""
     steps, values, deviance = zip(*seen, strict=True)
     residual = temporal_residual(np.array(values), cuts.temporal_window)
     piece = trace["pieces"].get(str(trace["tokens"][position]), "")

@@ -49,6 +49,7 @@ def tally(task: Task, every: int = 1, *, wrong: bool = False) -> Tally:
 
 
 def main() -> None:
+    """Grade the references of tasks, and wrong answers, and print one line for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tasks", nargs="*", metavar="TASK", help=f"any of {', '.join(MODULES)}")
     parser.add_argument("--every", type=int, default=1, help="grade every N-th item")

@@ -1,4 +1,4 @@
-"""Honest numbers from few samples: intervals, paired comparisons, and the area under an accuracy-parallelism curve.
+"""Honest numbers from few samples: intervals, paired comparisons, and summaries of an accuracy-parallelism curve.
 
 All intervals are 95 % unless told. Proportions are in [0, 1].
 """
@@ -10,8 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 Z95 = 1.959963984540054
 Interval = tuple[float, float]
+Weights = NDArray[np.float64]
 
 
 def wilson(right: int, n: int, z: float = Z95) -> Interval:
@@ -23,16 +27,6 @@ def wilson(right: int, n: int, z: float = Z95) -> Interval:
     half = z * math.sqrt(share * (1 - share) / n + weight / (4 * n)) / (1 + weight)
     low = 0.0 if right == 0 else max(0.0, centre - half)
     return (low, 1.0 if right == n else min(1.0, centre + half))
-
-
-def mean_interval(values: Sequence[float], z: float = Z95) -> Interval:
-    """The normal interval of a mean; the mean itself for a single value."""
-    n = len(values)
-    mean = sum(values) / n
-    if n < 2:
-        return (mean, mean)
-    half = z * math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
-    return (mean - half, mean + half)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +42,7 @@ class Paired:
 
     @property
     def width(self) -> float:
+        """Length of the interval."""
         return self.interval[1] - self.interval[0]
 
 
@@ -111,3 +106,31 @@ def aup(points: Sequence[tuple[float, float]], best: float | None = None) -> flo
     for (x0, y0), (x1, y1) in pairwise(weighted):
         area += (x1 - x0) * (y0 + y1) / 2
     return area
+
+
+def pbx(points: Sequence[tuple[float, float]], x: float) -> float | None:
+    """PBx (ParallelBench): the largest tokens per forward at which the mean score is still at least ``x``.
+
+    Points are (tokens per forward, score in percent); between neighbours the score is linear. None if no point reaches
+    ``x``.
+    """
+    ranked = sorted(points)
+    found = [at for at, score in ranked if score >= x]
+    for (x0, y0), (x1, y1) in pairwise(ranked):
+        if min(y0, y1) < x <= max(y0, y1) and y0 != y1:
+            found.append(x0 + (x - y0) / (y1 - y0) * (x1 - x0))
+    return max(found) if found else None
+
+
+def resampled(n: int, draws: int = 1000, seed: int = 0) -> Weights:
+    """How often each of ``n`` items is drawn, (draws, n): the bootstrap's weights, the same for every run."""
+    return np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64)
+
+
+def bootstrap(values: Sequence[float], over: Sequence[float] | None = None, draws: int = 1000) -> Interval:
+    """The percentile bootstrap's interval of a mean, or of sum(values) / sum(over), over the items."""
+    weights = resampled(len(values), draws)
+    below = np.ones(len(values)) if over is None else np.asarray(over, dtype=np.float64)
+    shares = (weights @ np.asarray(values, dtype=np.float64)) / (weights @ below)
+    low, high = np.percentile(shares, (2.5, 97.5))
+    return (float(low), float(high))

@@ -1,15 +1,18 @@
-"""Find the fastest options of a strategy whose loss of accuracy against a baseline stays within a bound.
+"""Find the fastest options of a strategy whose loss against a baseline stays within a bound.
 
-Successive halving on a calibration split: all candidates decode a few samples; a round drops those that even the kind
-end of their interval puts below the bound, keeps the faster half of the rest, and doubles the samples. The fastest
-candidate whose loss is within the bound with the stated confidence wins, and is scored once on samples that tuning
-never saw.
+Loss is counted in answers that are right and, where the task defines it, well formed.
+
+Tuning is successive halving on a calibration split. All candidates decode a few samples. A round drops a candidate if
+even the upper end of its interval is below the bound. It keeps the faster half of the others and doubles the samples.
+The fastest candidate whose loss is within the bound with the stated confidence wins. It is scored once on samples that
+tuning never saw.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,10 +21,11 @@ from statistics import NormalDist
 from typing import Any
 
 from starr.errors import InputError
-from starr.evals.results import summarise
-from starr.evals.runs import Run
+from starr.evals.run.results import summarise
+from starr.evals.run.runs import Run
+from starr.evals.run.store import Sample
 from starr.evals.stats import Paired, paired
-from starr.evals.store import Sample
+from starr.named import check_range
 
 Measure = Callable[[Run, Sequence[int]], list[Sample]]
 FIRST_ROUND = 16
@@ -29,27 +33,46 @@ FIRST_ROUND = 16
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The largest loss of accuracy, in percentage points, and how sure we must be that it is kept (one-sided)."""
+    """The largest loss, in percentage points, and how sure we must be that it is kept (one-sided)."""
 
     points: float = 2.0
     confidence: float = 0.9
 
     def __post_init__(self) -> None:
-        if not 0 <= self.points <= 100:
-            raise InputError(f"--loss must be within [0, 100] points, got {self.points}.", param="loss")
-        if not 0.5 <= self.confidence < 1:
-            raise InputError(f"--confidence must be within [0.5, 1), got {self.confidence}.", param="confidence")
+        check_range("--loss", self.points, 0, 100, whole=False)
+        check_range("--confidence", self.confidence, 0.5, 1, whole=False, open_high=True)
 
     @property
     def z(self) -> float:
+        """The bound's confidence as a normal quantile."""
         return NormalDist().inv_cdf(self.confidence)
 
+    def least(self, n: int) -> float:
+        """The smallest loss, in points, that ``n`` samples can rule out: of two runs that agree on every one."""
+        return -100 * paired([True] * n, [True] * n, self.z).interval[0]
+
+    def enough(self) -> int:
+        """The fewest samples on which two runs that agree on every one keep the bound."""
+        if self.points == 0:
+            raise InputError("--loss 0 can never be shown.", hint="Allow some loss: --loss 1.", param="loss")
+        return next(n for n in itertools.count(1) if self.least(n) <= self.points)
+
+    def check(self, n: int) -> None:
+        """Raise unless ``n`` samples can show that the bound is kept; asked before anything is decoded."""
+        needed = self.enough()
+        if n < needed:
+            raise InputError(
+                f"{n} items cannot show a loss below {self.least(n):.1f} points with {self.confidence:.0%} confidence;",
+                hint=f"use --calibration {needed}, or allow --loss {math.ceil(10 * self.least(n)) / 10:g}.",
+                param="calibration",
+            )
+
     def kept(self, pair: Paired) -> bool:
-        """The unkind end of the difference (candidate minus baseline) is above minus the bound."""
+        """The lower end of the difference (candidate minus baseline) is above minus the bound."""
         return pair.interval[0] * 100 >= -self.points
 
     def hopeless(self, pair: Paired) -> bool:
-        """Even the kind end is below it."""
+        """Even the upper end is below it."""
         return pair.interval[1] * 100 < -self.points
 
 
@@ -59,9 +82,18 @@ class Scored:
 
     run: Run
     n: int
-    accuracy: float
-    forwards: float
+    figures: dict[str, Any]
     pair: Paired
+
+    @property
+    def both(self) -> float:
+        """Share right and well formed."""
+        return float(self.figures["both"])
+
+    @property
+    def forwards(self) -> float:
+        """Mean forwards of a sample."""
+        return float(self.figures["forwards"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +132,10 @@ def candidates(strategy: str, grid: dict[str, list[str]], draw: int | None = Non
 
 
 def score(run: Run, samples: Sequence[Sample], base: Sequence[Sample], bound: Bound) -> Scored:
-    right = {s.index: s.correct for s in base}
-    pair = paired([s.correct for s in samples], [right[s.index] for s in samples], bound.z)
-    n = len(samples)
-    return Scored(run, n, sum(s.correct for s in samples) / n, sum(s.forwards for s in samples) / n, pair)
+    """A candidate's figures, and its difference from the baseline on the same items."""
+    good = {s.index: s.both for s in base}
+    pair = paired([s.both for s in samples], [good[s.index] for s in samples], bound.z)
+    return Scored(run, len(samples), summarise(samples), pair)
 
 
 def tune(
@@ -136,8 +168,8 @@ def check(run: Run, base: Run, bound: Bound, places: Sequence[int], measure: Mea
     scored = score(run, ours, theirs, bound)
     return {
         "n": scored.n,
-        "accuracy": scored.accuracy,
-        "baseline_accuracy": summarise(theirs)["accuracy"],
+        "both": scored.both,
+        "baseline_both": summarise(theirs)["both"],
         "difference": scored.pair.difference,
         "interval": scored.pair.interval,
         "forwards": scored.forwards,

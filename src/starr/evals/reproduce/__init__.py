@@ -1,4 +1,7 @@
-"""One function per result of the paper, and ``front``, which the paper lacks: name → function of a Bench."""
+"""One function per result: name → function of a Bench.
+
+The paper's tables and figures, and ``front``, ``limit`` and ``calibrated``, which it lacks.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ from pathlib import Path
 
 from starr.errors import InputError, did_you_mean
 from starr.evals.reproduce.bench import Bench
+from starr.evals.reproduce.calibrated import calibrated
 from starr.evals.reproduce.case_study import case_study
+from starr.evals.reproduce.front import front
+from starr.evals.reproduce.limit import limit
 from starr.evals.reproduce.patterns import patterns, zones
 from starr.evals.reproduce.result import Context, Result, write_index, write_result
-from starr.evals.reproduce.sweeps import ablation, front, sensitivity
+from starr.evals.reproduce.sweeps import ablation, sensitivity
 from starr.evals.reproduce.tables import table1, table2, table3, table5
-from starr.evals.results import machine
+from starr.evals.run.results import machine, place_of
 
 RESULTS: dict[str, Callable[[Bench], Result]] = {
     "table1": table1,
@@ -26,6 +32,8 @@ RESULTS: dict[str, Callable[[Bench], Result]] = {
     "patterns": patterns,
     "zones": zones,
     "front": front,
+    "limit": limit,
+    "calibrated": calibrated,
 }
 
 
@@ -50,6 +58,5 @@ def reproduce(name: str, bench: Bench, command: str, folder: Path) -> tuple[Resu
 def context(command: str, model: str, task: str) -> Context:
     """Command, model, machine and date, as they stand under a result."""
     found = machine()
-    place = found["gpu"] or f"{found['processor']}, {found['cores']} cores, {found['threads']} threads"
-    where = f"{place}, torch {found['versions']['torch']}"
+    where = f"{place_of(found)}, torch {found['versions']['torch']}"
     return Context(command, model, task, where, datetime.now(UTC).date().isoformat())

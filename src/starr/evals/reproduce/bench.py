@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from starr.evals.progress import estimate, progress
-from starr.evals.results import compare, summarise
-from starr.evals.runner import Plan, decode, evaluate
-from starr.evals.runs import Run, Settings, choose, make_runs, request_for
-from starr.evals.store import Sample, Store
+from starr.evals.limit import NAME, limit_samples
+from starr.evals.run.evaluate import Decoder, Local, left
+from starr.evals.run.progress import progress
+from starr.evals.run.results import compare, summarise
+from starr.evals.run.runner import Workload, decode
+from starr.evals.run.runs import EvalSettings, Run, choose, make_runs, request_for
+from starr.evals.run.store import Sample, Store
 from starr.evals.tasks import Item, Task
 
 if TYPE_CHECKING:
+    from starr.decode.trace import Trace
     from starr.model.load import Model
-    from starr.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +36,22 @@ class Bench:
 
     model: Model
     task: Task
-    settings: Settings
+    settings: EvalSettings
     store: Store
     limit: int | None = None
     rows: int = 8
     block_length: int = 32
     quiet: bool = False
+    decoder: Decoder | None = None  # None: this process
     traced: dict[tuple[Run, int], list[Trace]] = field(default_factory=dict)
 
     @property
     def items(self) -> list[tuple[int, Item]]:
+        """The first ``limit`` items with their places."""
         return choose(self.task, self.limit)
 
     def run(self, strategy: str, cache: str = "none", block_length: int | None = None, ice: str | None = None) -> Run:
+        """A run from text forms."""
         return make_runs([strategy], [cache], block_length, ice)[0]
 
     def measure(self, runs: Sequence[Run]) -> list[Measured]:
@@ -56,16 +61,24 @@ class Bench:
     def measure_at(self, runs: Sequence[Run], wanted: Sequence[int]) -> list[Measured]:
         """The same for some of the items, by their places."""
         chosen = self.items
-        plan = Plan([chosen[place] for place in wanted], runs, self.rows)
-        left = sum(not self.store.has(run.name, i) for run in runs for i, _ in plan.items)
-        if left:
-            if not self.quiet:
-                print(estimate(self.model, self.settings, plan, self.store), file=sys.stderr, flush=True)
-            with progress(self.store, left, quiet=self.quiet) as watch:
-                evaluate(self.model, self.task, self.settings, plan, self.store, watch)
-        places = {index for index, _ in plan.items}
+        work = Workload([chosen[place] for place in wanted], runs, self.rows)
+        if left(work, self.store):
+            local = Local(self.model, self.task, self.settings, "the same command goes on", self.quiet)
+            (self.decoder or local).decode(work, self.store)
+        places = {index for index, _ in work.items}
         found = [[s for s in self.store.of(run.name) if s.index in places] for run in runs]
         return [Measured(run, samples, summarise(samples)) for run, samples in zip(runs, found, strict=True)]
+
+    def fewest_forwards(self) -> float:
+        """The limit (see ``starr.evals.limit``): mean forwards of the oracle over the bench's items, decoded once."""
+        missing = [(index, item) for index, item in self.items if not self.store.has(NAME, index)]
+        work = Workload(missing, [Run(NAME)], self.rows)
+        with progress(work, self.store, "the same command goes on", quiet=self.quiet or not missing) as watch:
+            for sample in limit_samples(self.model, self.task, self.settings, missing, self.rows):
+                self.store.add(sample)
+                watch(sample)
+        places = {index for index, _ in self.items}
+        return mean(sample.forwards for sample in self.store.of(NAME) if sample.index in places)
 
     def traces(self, run: Run, count: int) -> list[Trace]:
         """Full traces of the first ``count`` items, in order; decoded once for all results."""
@@ -74,31 +87,38 @@ class Bench:
         return self.traced[run, count]
 
     def decode_traces(self, run: Run, count: int) -> list[Trace]:
+        """Traces of the first items, in order."""
         requests = [request_for(self.model, item, run, self.settings, trace=True) for _, item in self.items[:count]]
         found = {place: generation.trace for place, generation, _ in decode(self.model, requests, self.rows)}
         return [trace for place in range(len(requests)) if (trace := found[place]) is not None]
 
 
-def against(base: Measured, measured: Sequence[Measured]) -> list[dict[str, Any]]:
-    """Table rows: accuracy, forwards, positions and speed of each run, and its paired difference to the base.
+def against(bench: Bench, base: Measured, measured: Sequence[Measured]) -> list[dict[str, Any]]:
+    """Table rows: grades, forwards, positions and speed of each run, and its paired difference to the base in both.
 
     Speed-up three ways, because they differ: in forwards, in positions recomputed, and in seconds of this machine.
     """
-    return [row(base, found) for found in measured]
+    fewest = bench.fewest_forwards()
+    return [row(base, found, fewest) for found in measured]
 
 
-def row(base: Measured, found: Measured) -> dict[str, Any]:
+def row(base: Measured, found: Measured, fewest: float) -> dict[str, Any]:
+    """One run's line of a table, compared with the baseline."""
     ours, theirs = found.figures, base.figures
-    low, high = ours["accuracy_interval"]
+    low, high = ours["both_interval"]
     pair = None if found is base else compare(found.samples, base.samples)
     return {
         "run": found.run.name,
         "n": ours["n"],
-        "accuracy %": round(100 * ours["accuracy"], 1),
+        "right %": round(100 * ours["right"], 1),
+        "formed %": None if ours["formed"] is None else round(100 * ours["formed"], 1),
+        "both %": round(100 * ours["both"], 1),
         "95 % interval": f"{100 * low:.1f} to {100 * high:.1f}",
         "difference": None if pair is None else difference(pair),
         "McNemar p": None if pair is None else round(pair["mcnemar_p"], 3),
         "forwards": round(ours["forwards"], 1),
+        "forwards interval": "{:.1f} to {:.1f}".format(*ours["forwards_interval"]),
+        "forwards / limit": round(ours["forwards"] / fewest, 2),
         "positions": round(ours["positions"]),
         "tokens/forward": round(ours["tokens_per_forward"], 2),
         "tokens/s": round(ours["time"]["tokens_per_second"], 1),
@@ -109,5 +129,6 @@ def row(base: Measured, found: Measured) -> dict[str, Any]:
 
 
 def difference(pair: dict[str, Any]) -> str:
+    """A paired difference in points, with its interval."""
     low, high = pair["interval"]
     return f"{100 * pair['difference']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from starr.decode.trace_format import Action
 from starr.errors import WorkError
 from starr.evals.reproduce.bench import Bench
 from starr.evals.reproduce.result import Result
@@ -48,7 +49,12 @@ def best(number: int, ours: Any, theirs: Any) -> tuple[int, int, int] | None:
 
 def last_commits(trace: Any) -> dict[int, int]:
     """The step at which each position was committed for the last time."""
-    return {r.window[0] + i: r.step for r in trace.steps for i, action in enumerate(r.action) if action in (1, 3)}
+    return {
+        r.window[0] + i: r.step
+        for r in trace.steps
+        for i, action in enumerate(r.action)
+        if action in (Action.COMMIT, Action.REVISE)
+    }
 
 
 def story(trace: Any, position: int) -> Story:
@@ -68,6 +74,7 @@ def story(trace: Any, position: int) -> Story:
 
 
 def draw(figure: Figure, stories: dict[str, Story]) -> None:
+    """Confidence and threshold of both stories over steps."""
     for place, (name, lines) in enumerate(stories.items(), 1):
         axes = figure.add_subplot(1, 2, place)
         steps = [line["step"] for line in lines]

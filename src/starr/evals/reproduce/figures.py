@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+BOTH = "right and well formed (%, 95 % interval)"
+
 
 def error_bars(measured: Sequence[Measured]) -> tuple[list[float], list[list[float]]]:
-    """Accuracy in percent, and the distances to its interval's ends."""
-    shares = [100 * m.figures["accuracy"] for m in measured]
-    ends = [[100 * end for end in m.figures["accuracy_interval"]] for m in measured]
+    """Both in percent, and the distances to its interval's ends."""
+    shares = [100 * m.figures["both"] for m in measured]
+    ends = [[100 * end for end in m.figures["both_interval"]] for m in measured]
     below = [max(0.0, share - low) for share, (low, _) in zip(shares, ends, strict=True)]
     above = [max(0.0, high - share) for share, (_, high) in zip(shares, ends, strict=True)]
     return shares, [below, above]
@@ -30,7 +32,7 @@ def accuracy_and_speed(figure: Figure, measured: Sequence[Measured], rows: Seque
     names = [wrap(m.run.name) for m in measured]
     shares, bars = error_bars(measured)
     left.barh(names, shares, xerr=bars, color="#1c5fb8", capsize=3)
-    left.set_xlabel("accuracy (%, 95 % interval)")
+    left.set_xlabel(BOTH)
     left.set_xlim(0, top_of(measured))
     places = np.arange(len(rows))
     for shift, way in enumerate(("forwards", "positions", "seconds")):
@@ -45,7 +47,7 @@ def accuracy_and_speed(figure: Figure, measured: Sequence[Measured], rows: Seque
 
 def top_of(measured: Sequence[Measured]) -> float:
     """A round end of the accuracy axis, in percent, above every interval."""
-    highest: float = max(100 * m.figures["accuracy_interval"][1] for m in measured)
+    highest: float = max(100 * m.figures["both_interval"][1] for m in measured)
     return min(100.0, 10.0 * math.ceil(highest / 10 + 0.2))
 
 

@@ -30,22 +30,27 @@ COLOURS = {"regular": "#8891a3", "stall": "#1c5fb8", "erratic": "#c2491d", "both
 
 
 def patterns(bench: Bench, strategy: str = "starr") -> Result:
+    """The paper's temporal and spatial patterns in traces of the bench."""
     return patterns_result(analyse(trace_dicts(bench, strategy)), origin(bench, strategy))
 
 
 def zones(bench: Bench, strategy: str = "starr") -> Result:
+    """The paper's zones in traces of the bench."""
     return zones_result(analyse(trace_dicts(bench, strategy)), origin(bench, strategy))
 
 
 def trace_dicts(bench: Bench, strategy: str) -> list[dict[str, Any]]:
+    """Traces of all items of the bench, as they are stored."""
     return [trace.to_dict() for trace in bench.traces(bench.run(strategy), len(bench.items))]
 
 
 def origin(bench: Bench, strategy: str) -> str:
+    """Where the traces come from, in words."""
     return f"{bench.task.name}, {len(bench.items)} traces of {strategy}"
 
 
 def share(part: int, whole: int) -> float:
+    """A share in percent."""
     return round(100 * part / max(whole, 1), 1)
 
 
@@ -71,6 +76,7 @@ def patterns_result(found: Analysis, source: str) -> Result:
 
 
 def draw_patterns(figure: Figure, found: Analysis) -> None:
+    """One example of each temporal pattern, and the share of every pattern."""
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     for name in TEMPORAL[:3]:
         token = example(found.tokens, name)
@@ -84,6 +90,7 @@ def draw_patterns(figure: Figure, found: Analysis) -> None:
 
 
 def bars(axes: Axes, counts: dict[str, int], found: Analysis) -> None:
+    """The share of every pattern as bars."""
     names = [*TEMPORAL, *SPATIAL]
     totals = {name: (found.temporal if name in TEMPORAL else found.spatial).total() for name in names}
     axes.barh(names, [share(counts.get(name, 0), totals[name]) for name in names],

@@ -40,6 +40,7 @@ class Context:
     date: str
 
     def line(self) -> str:
+        """One line that says how a result was made."""
         return f"`{self.command}` · model {self.model} · task {self.task} · {self.machine} · {self.date}"
 
 
@@ -60,12 +61,15 @@ def write_result(result: Result, context: Context, folder: Path) -> list[Path]:
 
 def write_index(folder: Path) -> Path:
     """README.md of a results folder: every result in it with its command, and pages that stand there besides."""
-    lines = ["# Results", "Each as it came out of its command, with the machine and the date.", ""]
+    lines, told = ["# Results", "Each as it came out of its command, with the machine and the date.", ""], {"README.md"}
     for path in sorted(folder.glob("*.json")):
         body = json.loads(path.read_text(encoding="utf8"))
-        lines.append(f"- [{body['title']}]({path.stem}.md): `{body['command']}` ({body['date']}, {body['machine']})")
-    pages = [path for path in sorted(folder.glob("*.md")) if path.name != "README.md"]
-    for path in (page for page in pages if not page.with_suffix(".json").exists()):
+        if "title" not in body:  # figures of a page that stands there besides
+            continue
+        page = body.get("page", f"{path.stem}.md")
+        told.add(page)
+        lines.append(f"- [{body['title']}]({page}): `{body['command']}` ({body['date']}, {body['machine']})")
+    for path in (page for page in sorted(folder.glob("*.md")) if page.name not in told):
         lines.append(f"- [{path.read_text(encoding='utf8').splitlines()[0].lstrip('# ')}]({path.name})")
     index = folder / "README.md"
     index.write_text("\n".join(lines) + "\n", encoding="utf8")
@@ -73,6 +77,7 @@ def write_index(folder: Path) -> Path:
 
 
 def markdown(result: Result, context: Context) -> str:
+    """A result as a page."""
     parts = [f"# {result.title}", table(result.rows), f"![{result.title}]({result.name}.png)", result.caption]
     if result.paper:
         parts += ["## The paper's numbers (paper)", table(result.paper)]
@@ -91,6 +96,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def cell(value: Any) -> str:
+    """A value as a table shows it."""
     if value is None:
         return "–"
     if isinstance(value, float):

@@ -8,7 +8,7 @@ from starr.evals.reproduce import paper
 from starr.evals.reproduce.bench import Bench, against
 from starr.evals.reproduce.figures import accuracy_and_speed
 from starr.evals.reproduce.result import Result, Row
-from starr.evals.runs import Run
+from starr.evals.run.runs import Run
 
 INTERVALS = "Bars: 95 % Wilson intervals; differences are paired with Bonett-Price intervals."
 
@@ -61,13 +61,14 @@ def starr_form(bench: Bench, *options: str) -> str:
 
 
 def small(rows: Sequence[tuple[str, float, float]]) -> list[Row]:
+    """The paper's rows of a table with speed-up and accuracy."""
     return [{"method (paper)": name, "speed-up": up, "accuracy": right} for name, up, right in rows]
 
 
 def compared(bench: Bench, name: str, title: str, runs: Sequence[Run], theirs: Sequence[Row]) -> Result:
     """A table of runs against its first one, with the paper's below."""
     measured = bench.measure(runs)
-    rows = against(measured[0], measured)
+    rows = against(bench, measured[0], measured)
     n, length = measured[0].figures["n"], bench.settings.max_tokens
     return Result(
         name,

@@ -1,0 +1,107 @@
+"""Fit the small networks of a rule: logistic loss, early stopping on prompts that were held out.
+
+Letters: N positions, F features, M networks, H hidden units.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from starr.decode.strategies.calibrated.features import GROUPS, NAMES
+from starr.decode.strategies.calibrated.rule import FittedRule
+
+HELD_OUT = 5  # every fifth prompt
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a rule is fitted."""
+
+    hidden: int = 32
+    networks: int = 3
+    rate: float = 0.01
+    decay: float = 1e-4
+    batch: int = 4096
+    epochs: int = 60
+    patience: int = 6  # epochs without a better held-out loss
+    without: tuple[str, ...] = ()  # groups of features that are left out, for ablations
+    seed: int = 0
+
+
+def fit(features: Tensor, stood: Tensor, prompt: Tensor, recipe: Recipe) -> FittedRule:
+    """The rule of positions (N, F) that stood (N,) or not; ``prompt`` (N,) says where they come from."""
+    held = prompt % HELD_OUT == 0
+    keep = torch.tensor([not any(name in GROUPS[group] for group in recipe.without) for name in NAMES])
+    mean, scale = features[~held].mean(0), features[~held].std(0).clamp_min(1e-3)
+    x = ((features - mean) / scale * keep).float()
+    y = stood.float()
+    torch.manual_seed(recipe.seed)
+    weights = start(recipe, features.shape[1])
+    best = descend(weights, (x[~held], y[~held]), (x[held], y[held]), recipe)
+    w1, b1, w2, b2 = best
+    return FittedRule(mean, scale, w1 * keep[None, :, None], b1, w2, b2, floor=0.95)
+
+
+def start(recipe: Recipe, count: int) -> list[Tensor]:
+    """Random first weights of all networks."""
+    nets, hidden = recipe.networks, recipe.hidden
+    return [
+        torch.randn(nets, count, hidden) / count**0.5,
+        torch.zeros(nets, 1, hidden),
+        torch.randn(nets, hidden, 1) / hidden**0.5,
+        torch.zeros(nets, 1, 1),
+    ]
+
+
+def logits_of(weights: list[Tensor], x: Tensor) -> Tensor:
+    """(M, N) of positions (N, F)."""
+    w1, b1, w2, b2 = weights
+    return (torch.matmul(torch.tanh(torch.matmul(x, w1) + b1), w2) + b2)[..., 0]
+
+
+def descend(
+    weights: list[Tensor], train: tuple[Tensor, Tensor], held: tuple[Tensor, Tensor], recipe: Recipe
+) -> list[Tensor]:
+    """The weights with the lowest held-out loss; each network is its own, all are trained side by side."""
+    weights = [w.requires_grad_() for w in weights]
+    adam = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=recipe.decay)
+    best, lowest, waited = [w.detach().clone() for w in weights], float("inf"), 0
+    for _ in range(recipe.epochs):
+        for part in torch.split(torch.randperm(len(train[1])), recipe.batch):
+            logits = logits_of(weights, train[0][part])
+            loss = F.binary_cross_entropy_with_logits(logits, train[1][part].expand_as(logits))
+            adam.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            adam.step()
+        with torch.no_grad():
+            score = float(loss_of(logits_of(weights, held[0]), held[1]))
+        if score < lowest - 1e-5:
+            best, lowest, waited = [w.detach().clone() for w in weights], score, 0
+        else:
+            waited += 1
+        if waited >= recipe.patience:
+            break
+    return best
+
+
+def loss_of(logits: Tensor, y: Tensor) -> Tensor:
+    """Logistic loss of the mean probability of all networks."""
+    return F.binary_cross_entropy(logits.sigmoid().mean(0).clamp(1e-6, 1 - 1e-6), y)
+
+
+def reliability(chance: Tensor, stood: Tensor, bins: int = 10) -> dict[str, Any]:
+    """Bins of equal width: mean P, share that stood, count; and the expected calibration error."""
+    index = (chance * bins).long().clamp(max=bins - 1)
+    rows, error = [], 0.0
+    for number in range(bins):
+        here = index == number
+        if here.any():
+            said, was = float(chance[here].mean()), float(stood[here].float().mean())
+            error += abs(said - was) * int(here.sum()) / len(chance)
+            rows.append({"said": round(said, 4), "stood": round(was, 4), "n": int(here.sum())})
+    return {"bins": rows, "error": round(error, 5)}

@@ -1,0 +1,137 @@
+"""Visit the states that a rule will meet, and see which proposals stood in the end.
+
+Each prompt is decoded by some policy up to a random step. There the features of all masked positions are taken. From
+that very state the run goes on carefully (``threshold`` 0.95). A proposal stood if the final canvas has it at its
+position. Behind the final end-of-text an end-of-text stands, and nothing else does.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from starr.decode.engine import Engine
+from starr.decode.ranking import with_best
+from starr.decode.strategies.base import Strategy
+from starr.decode.strategies.calibrated.features import features_of, no_past, remember
+from starr.decode.view import Carry, Decision, StepView, commits
+
+if TYPE_CHECKING:
+    from starr.decode.request import Request
+    from starr.decode.result import Event
+    from starr.model.load import Model
+
+CAREFUL = 0.95
+OWN = "own."  # the prefix of the policy's memory in the carry
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One state: M masked positions, and what became of their proposals."""
+
+    prompt: int
+    features: Tensor  # (M, F) float32
+    stood: Tensor  # (M,) bool
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was taken down at the step of the visit."""
+
+    features: Tensor  # (M, F)
+    places: list[int]
+    proposals: list[int]
+
+
+@dataclass(frozen=True)
+class Explorer(Strategy):
+    """Follows a policy for ``steps`` steps, takes down the state, and goes on carefully."""
+
+    name: ClassVar[str] = "explorer"
+    paper: ClassVar[str] = "-"
+    policy: Strategy
+    steps: int
+    ends: tuple[int, ...]
+    prompt: int  # makes every row a group of its own
+    found: list[Seen] = field(default_factory=list, compare=False, repr=False)
+
+    @property
+    def signals(self) -> frozenset[str]:  # type: ignore[override]
+        return self.policy.signals | {"margin", "entropy"}
+
+    def __post_init__(self) -> None: ...
+
+    def begin(self, view: StepView) -> Carry:
+        return {**no_past(view), **{OWN + name: value for name, value in self.policy.begin(view).items()}}
+
+    def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
+        own = {name.removeprefix(OWN): value for name, value in carry.items() if name.startswith(OWN)}
+        after = dict(remember(view, carry))
+        if int(view.step[0]) < self.steps:
+            decision, own_after = self.policy.decide(view, own)
+            return decision, after | {OWN + name: value for name, value in own_after.items()}
+        if not self.found:
+            self.found.append(self.take_down(view, carry))
+        careful = with_best(view.masked & (view.confidence >= CAREFUL), view.confidence, view.masked)
+        return Decision(commits(careful)), after | {OWN + name: value for name, value in own.items()}
+
+    def take_down(self, view: StepView, carry: Carry) -> Seen:
+        """The state's masked positions; the row is alone in its group."""
+        masked = view.masked[0]
+        places = masked.nonzero()[:, 0]
+        features = features_of(view, carry, self.ends)[0, places]
+        return Seen(features.cpu(), places.tolist(), view.proposal[0, places].tolist())
+
+
+def visit(
+    model: Model,
+    requests: Sequence[Request],
+    policies: Sequence[Strategy],
+    *,
+    rows: int,
+    seed: int,
+    watch: Callable[[], None],
+) -> Iterator[Visit]:
+    """One visit for each request, by a policy and up to a step that are drawn from ``seed`` and its place."""
+    engine, running = Engine(model, max_rows=rows), {}
+    for place, request in enumerate(requests):
+        draw = random.Random(f"{seed} {place}")
+        policy = draw.choice(policies).bind(model)
+        steps = min(int(draw.expovariate(1 / 4)), request.length - 1)
+        explorer = Explorer(policy, steps, model.spec.eos_ids, place)
+        running[engine.add(replace(request, strategy=explorer))] = explorer
+    while engine.busy:
+        for event in engine.step():
+            if event.done:
+                watch()
+                explorer = running[event.id]
+                if explorer.found:  # a row that ended before its step has no state to tell of
+                    yield outcome(explorer, event)
+
+
+def outcome(explorer: Explorer, event: Event) -> Visit:
+    """What became of the proposals that were taken down."""
+    text, seen = event.snapshot.text, explorer.found[0]
+    end = next((i for i, token in enumerate(text.tokens) if token in explorer.ends and not text.masked[i]), None)
+
+    def stood(place: int, proposal: int) -> bool:
+        if end is not None and place > end:
+            return proposal in explorer.ends
+        return text.tokens[place] == proposal
+
+    kept = [stood(place, proposal) for place, proposal in zip(seen.places, seen.proposals, strict=True)]
+    return Visit(explorer.prompt, seen.features, torch.tensor(kept))
+
+
+def as_rows(visits: Sequence[Visit]) -> dict[str, Any]:
+    """Visits as plain tensors, for a file: features (N, F), stood (N,), prompt (N,)."""
+    return {
+        "features": torch.cat([v.features for v in visits]),
+        "stood": torch.cat([v.stood for v in visits]),
+        "prompt": torch.cat([torch.full((len(v.stood),), v.prompt) for v in visits]),
+    }

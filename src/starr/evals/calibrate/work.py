@@ -1,0 +1,179 @@
+"""``starr.calibrate``: prompts in, a fitted rule out; interrupted work goes on where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from safetensors.torch import load_file, save_file
+
+from starr.api import generate, request_of, strategy
+from starr.decode.strategies.calibrated import Calibrated
+from starr.decode.strategies.calibrated.rule import FittedRule
+from starr.decode.strategies.fitted import fingerprint
+from starr.errors import InputError
+from starr.evals.calibrate.fit import HELD_OUT, Recipe, fit, reliability
+from starr.evals.calibrate.prompts import Prompt
+from starr.evals.calibrate.visit import CAREFUL, as_rows, visit
+from starr.options import Options
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from starr.decode.request import Request
+    from starr.decode.strategies.base import Strategy
+    from starr.decode.trace import Generation
+    from starr.model.load import Model
+
+CHUNK = 32  # prompts between two saves
+LEAST = 20  # prompts
+POLICIES = ("threshold:tau=0.5", "threshold:tau=0.7", "threshold:tau=0.9", "hierarchy", "factor:factor=1.0")
+OWN_FLOORS = (0.8, 0.9, 0.95)  # of the rule being fitted, in the second round
+FLOORS = (0.8, 0.9, 0.95, 0.98, 0.99)
+BASELINE = "threshold:tau=0.9"
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationPlan:
+    """What is visited, and how."""
+
+    max_tokens: int = 128  # canvas of a prompt that is given as a text
+    batch_size: int = 8
+    seed: int = 0
+    own_round: bool = True  # visit the states of the fitted rule, too, and fit again
+    recipe: Recipe = Recipe()  # noqa: RUF009  # frozen
+
+
+def calibrate(
+    model: Model,
+    texts: Sequence[str | Prompt],
+    plan: CalibrationPlan | None = None,
+    *,
+    folder: Path | None = None,
+    watch: Callable[[], None] = lambda: None,
+) -> FittedRule:
+    """Fit a rule on prompts; no answers are needed.
+
+    ``folder`` keeps the visits, so that an interrupted call goes on. ``watch`` is called after every visit.
+    """
+    plan = plan or CalibrationPlan()
+    prompts = [Prompt(text, plan.max_tokens) if isinstance(text, str) else text for text in texts]
+    if len(prompts) < LEAST:
+        raise InputError(f"A rule needs at least {LEAST} prompts, got {len(prompts)}.", param="prompts")
+    if folder is not None:
+        claim(folder, model, prompts, plan)
+    requests = [
+        request_of(model, prompt.text, Options(max_tokens=prompt.max_tokens, strategy="confidence"))
+        for prompt in prompts
+    ]
+    policies = [strategy(text) for text in POLICIES]
+    rounds = [visited(model, requests, policies, plan, 0, folder, watch)]
+    rule = about(fit(**rounds[0], recipe=plan.recipe), model, prompts)
+    if plan.own_round:
+        own = [Calibrated(fitted=rule, floor=floor) for floor in OWN_FLOORS]
+        rounds.append(visited(model, requests, own, plan, 1, folder, watch))
+        both = {name: together([part[name] for part in rounds]) for name in rounds[0]}
+        rule = about(fit(**both, recipe=plan.recipe), model, prompts)
+    return choose_floor(model, prompts, scored(rule, rounds), plan)
+
+
+def visited(
+    model: Model,
+    requests: Sequence[Request],
+    policies: Sequence[Strategy],
+    plan: CalibrationPlan,
+    number: int,
+    folder: Path | None,
+    watch: Callable[[], None],
+) -> dict[str, Tensor]:
+    """The visits of one round, chunk by chunk; chunks that the folder has are read."""
+    parts = []
+    for start in range(0, len(requests), CHUNK):
+        kept = None if folder is None else folder / f"round{number}-{start}.safetensors"
+        if kept is not None and kept.exists():
+            parts.append(load_file(kept))
+            continue
+        seed = plan.seed * 1000 + 100 * number + start // CHUNK
+        some = requests[start : start + CHUNK]
+        rows = as_rows(list(visit(model, some, policies, rows=plan.batch_size, seed=seed, watch=watch)))
+        rows["prompt"] += start
+        if kept is not None:
+            save_file(rows, kept)
+        parts.append(rows)
+    return {name: together([part[name] for part in parts]) for name in parts[0]}
+
+
+def together(parts: Sequence[Tensor]) -> Tensor:
+    """Tensors of several chunks, one behind the other."""
+    import torch
+
+    return torch.cat(list(parts))
+
+
+def claim(folder: Path, model: Model, prompts: Sequence[Prompt], plan: CalibrationPlan) -> None:
+    """The folder belongs to this very work, or is empty."""
+    text = json.dumps([fingerprint(model), plan.seed, *map(astuple, prompts)])
+    mine = hashlib.sha256(text.encode()).hexdigest()
+    folder.mkdir(parents=True, exist_ok=True)
+    mark = folder / "work.txt"
+    if mark.exists() and mark.read_text() != mine:
+        raise InputError(f"{folder} holds another calibration.", hint="Name another --work folder.", param="work")
+    mark.write_text(mine)
+
+
+def about(rule: FittedRule, model: Model, prompts: Sequence[Prompt]) -> FittedRule:
+    """The rule with what it was fitted on."""
+    fitted_on = {
+        "model": model.name,
+        "fingerprint": fingerprint(model),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "prompts": len(prompts),
+        "end": f"threshold:tau={CAREFUL}",
+    }
+    return replace(rule, fitted_on=fitted_on)
+
+
+def scored(rule: FittedRule, rounds: Sequence[dict[str, Tensor]]) -> FittedRule:
+    """The rule with its reliability on held-out prompts."""
+    features, stood, prompt = (together([part[name] for part in rounds]) for name in ("features", "stood", "prompt"))
+    held = prompt % HELD_OUT == 0
+    found = reliability(rule.probability(features[held][None])[0], stood[held])
+    return replace(rule, scores={"positions": len(stood), "held_out": int(held.sum()), "reliability": found})
+
+
+def choose_floor(model: Model, prompts: Sequence[Prompt], rule: FittedRule, plan: CalibrationPlan) -> FittedRule:
+    """The rule with the lowest floor whose texts agree with careful ones as often as those of BASELINE do.
+
+    Measured on held-out prompts, without answers: a text agrees if it is the one that ``threshold`` 0.95 writes.
+    """
+    held = list(prompts[::HELD_OUT])
+
+    def texts(chosen: str | Strategy) -> tuple[list[str], float]:
+        found = decoded(model, held, chosen, plan.batch_size)
+        return [g.text for g in found], sum(g.stats.forwards for g in found) / len(found)
+
+    careful, _ = texts(f"threshold:tau={CAREFUL}")
+
+    def row(chosen: str | Strategy, name: str) -> dict[str, object]:
+        found, forwards = texts(chosen)
+        agree = sum(a == b for a, b in zip(found, careful, strict=True)) / len(held)
+        return {"run": name, "agree": round(agree, 4), "forwards": round(forwards, 3)}
+
+    baseline = row(BASELINE, BASELINE)
+    rows = [row(Calibrated(fitted=rule, floor=floor), str(floor)) for floor in FLOORS]
+    enough = [f for f, r in zip(FLOORS, rows, strict=True) if float(str(r["agree"])) >= float(str(baseline["agree"]))]
+    floor = min(enough, default=FLOORS[-1])
+    return replace(rule, floor=floor, scores=rule.scores | {"floors": [baseline, *rows]})
+
+
+def decoded(model: Model, prompts: Sequence[Prompt], chosen: str | Strategy, rows: int) -> list[Generation]:
+    """The generations of all prompts, each on its canvas."""
+    found: list[Generation] = []
+    for length in sorted({prompt.max_tokens for prompt in prompts}):
+        some = [prompt.text for prompt in prompts if prompt.max_tokens == length]
+        found += generate(model, some, strategy=chosen, max_tokens=length, batch_size=rows)
+    return found

@@ -1,0 +1,35 @@
+"""The fitted rule beside its peers: the same items, *both* and forwards, paired with ``threshold`` 0.9."""
+
+from __future__ import annotations
+
+from starr.decode.strategies.calibrated.rule import find_rule
+from starr.errors import InputError
+from starr.evals.reproduce.bench import Bench, against
+from starr.evals.reproduce.figures import accuracy_and_speed
+from starr.evals.reproduce.result import Result
+from starr.evals.reproduce.tables import INTERVALS
+
+PEERS = ("threshold:tau=0.9", "threshold:tau=0.95", "factor", "hierarchy", "starr", "starr:variance=absolute")
+OURS = ("calibrated", *(f"calibrated:{how}" for how in ("floor=0.9", "floor=0.98", "budget=0.05", "budget=0.2")))
+
+
+def calibrated(bench: Bench) -> Result:
+    """Peers at their defaults and the rule that ships for the model at several floors and budgets."""
+    ours, notes = OURS, ["Every run is compared with threshold 0.9; an interval that holds 0 shows no difference."]
+    try:
+        rule = find_rule("auto", bench.model)
+        notes.append(f"The rule was fitted on {rule.fitted_on['prompts']} prompts; its own floor is {rule.floor:g}.")
+    except InputError as error:
+        ours, notes = (), [*notes, f"{error} Only peers are shown."]
+    measured = bench.measure([bench.run(text) for text in (*PEERS, *ours)])
+    rows = against(bench, measured[0], measured)
+    return Result(
+        "calibrated",
+        f"The fitted rule and its peers ({bench.task.name}, n = {measured[0].figures['n']})",
+        rows,
+        lambda figure: accuracy_and_speed(figure, measured, rows),
+        f"Both and speed-up against {measured[0].run.name}; canvas of {bench.settings.max_tokens}, {bench.rows} rows "
+        f"at once. {INTERVALS}",
+        notes=notes,
+        size=(10.0, 1.6 + 0.75 * len(measured)),
+    )

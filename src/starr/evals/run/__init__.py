@@ -1,0 +1,1 @@
+"""Runs of an evaluation: decoding, storing, reporting."""

@@ -1,0 +1,68 @@
+"""Whether an answer to a word problem is well formed: each sentence one that the generator can write, each sum right.
+
+Committing several tokens at once mixes two wordings into one sentence ("So there has 5 * 5 = 25 pens") while the last
+number may still be right; this sees it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from starr.evals.tasks.problem import Problem
+from starr.evals.tasks.word_patterns import TOLD, WORDINGS
+from starr.evals.tasks.word_steps import SIGNS, compute
+
+TEMPLATE = re.compile(r"^Step \d+:|\nStep \d+:|\n(?=####)")  # the frozen text of an in-place template
+SENTENCE = re.compile(r"(?<=\.) ")
+EQUATION = r"(?P<left>\d+) (?P<sign>[-+*/]) (?P<right>\d+) = (?P<result>\d+)"
+FILLERS = {
+    "S": r"(?P<name>\w+)", "M": r"(?P<name>\w+)", "e": EQUATION, "T": r"(?P<things>\w+)", "k": r"(?P<number>\d+)",
+    "a": r"(?P<result>\d+)",
+}  # fmt: skip
+
+
+@cache
+def patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """(sign, pattern) of every wording; a told amount has no sign."""
+    wordings = [(SIGNS[kind], wording) for kind, found in WORDINGS.items() for wording in found]
+    return tuple((sign, re.compile(fill(text))) for sign, text in (*wordings, *(("", text) for text in TOLD)))
+
+
+def fill(wording: str) -> str:
+    """A wording as a pattern over whole sentences."""
+    pattern = re.sub(r"\\\{(\w)\\\}", lambda found: FILLERS[found[1]], re.escape(wording))
+    return pattern.replace(r"\ ", " ")
+
+
+def formed(problem: Problem, text: str) -> bool:
+    """Sentences are wordings with the problem's names and things, sums are right, the last result follows ``####``."""
+    plain = " ".join(TEMPLATE.sub(" ", text).split())
+    body, mark, number = plain.partition(" #### ")
+    results = [result_of(sentence, problem.facts) for sentence in SENTENCE.split(body)]
+    return bool(mark) and None not in results and number == str(results[-1])
+
+
+def result_of(sentence: str, facts: Mapping[str, str]) -> int | None:
+    """The amount that a well-formed sentence comes to; None for any other sentence."""
+    for sign, pattern in patterns():
+        found = pattern.fullmatch(sentence)
+        if found and is_true(found.groupdict(), sign, facts):
+            return int(found["result"])
+    return None
+
+
+def is_true(parts: Mapping[str, str | None], sign: str, facts: Mapping[str, str]) -> bool:
+    """Whether names and things are the problem's and the equation holds; a division leaves no rest."""
+    people = {facts["first"], facts["second"], facts["pronoun"]}
+    if parts.get("name", facts["first"]) not in people or parts.get("things", facts["things"]) != facts["things"]:
+        return False
+    if not sign:
+        return True
+    left, right, result = (int(str(parts[part])) for part in ("left", "right", "result"))
+    if parts["sign"] != sign or parts.get("number", str(right)) != str(right):
+        return False
+    if sign == "/" and (not right or left % right):
+        return False
+    return compute(sign, left, right) == result

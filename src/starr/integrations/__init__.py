@@ -1,0 +1,1 @@
+"""STaRR inside other people's programs."""
