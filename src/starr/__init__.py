@@ -3,29 +3,97 @@
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
+from starr.model.numbers import without_amx
+
 if TYPE_CHECKING:
-    from starr.api import generate, infill, stream
-    from starr.model.load import load
-    from starr.query import cache, caches
-    from starr.strategy import strategies, strategy
-    from starr.trace import Trace
+    from starr.api import agenerate, astream, choose, generate, infill, strategy, stream
+    from starr.decode.caches import cache, caches
+    from starr.decode.caches.base import Cache
+    from starr.decode.ranking import best_of, top_of, with_best
+    from starr.decode.result import Event
+    from starr.decode.stops.base import Moment, StopRule, Verdict
+    from starr.decode.strategies import strategies
+    from starr.decode.strategies.base import Strategy
+    from starr.decode.trace import Generation, Generations, Trace
+    from starr.decode.view import Action, Carry, Decision, StepView, actions, commits
+    from starr.evals.calibrate.work import calibrate
+    from starr.evals.tasks import Grade, Item, Task
+    from starr.model.load import Model, load
+    from starr.named import option
+    from starr.options import Options
+    from starr.plugins import register
 
 __version__ = "0.1.0"
-__all__ = ["Trace", "cache", "caches", "generate", "infill", "load", "strategies", "strategy", "stream"]
+__all__ = [
+    "Action",
+    "Cache",
+    "Carry",
+    "Decision",
+    "Event",
+    "Generation",
+    "Generations",
+    "Grade",
+    "Item",
+    "Model",
+    "Moment",
+    "Options",
+    "StepView",
+    "StopRule",
+    "Strategy",
+    "Task",
+    "Trace",
+    "Verdict",
+    "actions",
+    "agenerate",
+    "astream",
+    "best_of",
+    "cache",
+    "caches",
+    "calibrate",
+    "choose",
+    "commits",
+    "generate",
+    "infill",
+    "load",
+    "option",
+    "register",
+    "strategies",
+    "strategy",
+    "stream",
+    "top_of",
+    "with_best",
+]
 
-_HOMES = {
-    "load": "starr.model.load",
-    "generate": "starr.api",
-    "stream": "starr.api",
-    "infill": "starr.api",
-    "strategy": "starr.strategy",
-    "strategies": "starr.strategy",
-    "cache": "starr.query",
-    "caches": "starr.query",
-    "Trace": "starr.trace",
+if "torch" not in sys.modules:  # OpenMP reads these once, when torch loads it: waiting threads shall sleep, not spin
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("KMP_BLOCKTIME", "0")
+    without_amx()
+
+_NAMES = {
+    "starr.model.load": ("Model", "load"),
+    "starr.api": ("agenerate", "astream", "choose", "generate", "infill", "strategy", "stream"),
+    "starr.decode.strategies": ("strategies",),
+    "starr.decode.caches": ("cache", "caches"),
+    "starr.decode.trace": ("Generation", "Generations", "Trace"),
+    "starr.decode.result": ("Event",),
+    "starr.options": ("Options",),
+    # what a strategy, cache, stop rule or task of somebody's own needs: docs/extend.md
+    "starr.evals.calibrate.work": ("calibrate",),
+    "starr.plugins": ("register",),
+    "starr.named": ("option",),
+    "starr.decode.strategies.base": ("Strategy",),
+    "starr.decode.view": ("Action", "Carry", "Decision", "StepView", "actions", "commits"),
+    "starr.decode.ranking": ("best_of", "top_of", "with_best"),
+    "starr.decode.caches.base": ("Cache",),
+    "starr.decode.stops.base": ("Moment", "StopRule", "Verdict"),
+    "starr.evals.tasks": ("Grade", "Item", "Task"),
 }
+_HOMES = {name: home for home, names in _NAMES.items() for name in names}
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
@@ -33,3 +101,8 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'starr' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    """What there is, before any of it is imported."""
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

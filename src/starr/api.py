@@ -2,58 +2,112 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, overload
+import asyncio
+import inspect
+import json
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from starr.engine import Engine
-from starr.errors import InputError, did_you_mean
-from starr.events import Event
+from starr.decode.caches import CACHES, Cache
+from starr.decode.choose import answers, questions_behind, questions_within
+from starr.decode.engine import Engine
+from starr.decode.extras.constraints.compiled import constraint_for
+from starr.decode.extras.constraints.expression import choices_text, wanted
+from starr.decode.prompts.ice import ice as make_ice
+from starr.decode.prompts.infill import infill_layout
+from starr.decode.prompts.layout import Layout, lay_out
+from starr.decode.request import Request, Sampling, check_ids, check_length, in_blocks
+from starr.decode.result import Event
+from starr.decode.stops import stop_rules
+from starr.decode.stops.base import StopRule
+from starr.decode.strategies.base import Strategy
+from starr.decode.strategies.members import STRATEGIES
+from starr.decode.strings import stop_strings, stopped
+from starr.decode.trace import Generation, Generations
+from starr.errors import InputError
 from starr.model.load import Model
-from starr.prompting.ice import Ice
-from starr.prompting.ice import ice as make_ice
-from starr.prompting.infill import infill_layout
-from starr.prompting.layout import lay_out
-from starr.query import CACHES, Cache
-from starr.request import MANY, Request, Sampling, check_ids, check_length, rule
-from starr.stop import StopRule, stop_rules
-from starr.strategy import strategy as make_strategy
-from starr.strategy.base import Strategy
-from starr.trace import Generation
+from starr.options import AnyOptions, BatchOptions, Options
 
 Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
+Keywords = ParamSpec("Keywords")
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """What ``generate`` and ``stream`` take besides model and prompt; the same words are flags and JSON fields."""
+def takes(
+    options: Callable[Keywords, Options],
+) -> Callable[[Callable[Concatenate[Model, Given, ...], Made]], Callable[Concatenate[Model, Given, Keywords], Made]]:
+    """Give a function the fields of a class of options as its keywords, for type checkers, editors and ``help``."""
 
-    strategy: str | Strategy = "starr"
-    cache: str | Cache = "none"
-    max_tokens: int = 128
-    block_length: int | None = None
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = 0
-    seed: int = 0
-    max_forwards: int | None = None
-    enforce: str = "safe"
-    guidance: float = 0.0
-    eos: str = "normal"
-    stop: str | StopRule | Sequence[str | StopRule] = ()  # rules that end a row early
-    ice: str | Ice | None = None  # in-place chain of thought
-    infill: bool = False  # the prompt is text with [MASK:n] holes; they alone are decoded
-    chat: bool | None = None  # None: apply the chat template to plain text where the model has one
-    trace: bool = False
+    def with_keywords(
+        work: Callable[Concatenate[Model, Given, ...], Made],
+    ) -> Callable[Concatenate[Model, Given, Keywords], Made]:
+        own = [p for p in inspect.signature(work).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        more = inspect.signature(options).parameters.values()
+        work.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+        return work
+
+    return with_keywords
 
 
-def options_from(given: Mapping[str, Any]) -> Options:
-    """Options from keyword arguments; an unknown name is an error with a suggestion."""
-    known = [f.name for f in fields(Options)]
-    for name in given:
-        if name not in known:
-            raise InputError(f"Unknown option {name!r}.", hint=did_you_mean(name, known), param=name)
-    return Options(**given)
+def strategy(form: str | Strategy) -> Strategy:
+    """A strategy from its text form, e.g. ``starr:temporal_window=5,responsive=false``; ``@FILE`` reads a preset."""
+    return STRATEGIES.parse(read_preset(Path(form[1:])) if isinstance(form, str) and form.startswith("@") else form)
+
+
+def read_preset(path: Path) -> str:
+    """The text form stored in a preset file, as written by ``starr tune``."""
+    try:
+        text = json.loads(path.read_text())["strategy"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"Preset file {path} must be JSON with a key 'strategy' ({type(error).__name__}).", param="strategy"
+        ) from None
+    return str(text)
+
+
+def resolved(options: AnyOptions) -> AnyOptions:
+    """The options with members in place of their text forms, each checked; constraints are checked when compiled.
+
+    A strategy may be read from a file here, so that options from strangers (a server's) must not come this way.
+    """
+    return replace(
+        options,
+        strategy=None if options.strategy is None else strategy(options.strategy),
+        cache=None if options.cache is None else CACHES.parse(options.cache),
+        stop=stop_strings(options.stop),
+        stop_rule=stop_rules(options.stop_rule),
+        ice=None if options.ice is None else make_ice(options.ice),
+        json_schema=read_schema(options.json_schema),
+    )
+
+
+def for_model(options: AnyOptions, model: Model) -> AnyOptions:
+    """The options with the model's own strategy and cache where none was named."""
+    return replace(options, strategy=own_strategy(options, model), cache=own_cache(options, model))
+
+
+def own_strategy(options: Options, model: Model) -> Strategy:
+    """The strategy asked for, or that of the model's family."""
+    return STRATEGIES.parse(model.spec.habits.strategy if options.strategy is None else options.strategy)
+
+
+def own_cache(options: Options, model: Model) -> Cache:
+    """The cache asked for, or that of the model's family."""
+    return CACHES.parse(model.spec.habits.cache if options.cache is None else options.cache)
+
+
+def read_schema(given: Any) -> Any:
+    """A schema as it was given; ``@FILE`` is read."""
+    if not isinstance(given, str) or not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_text(encoding="utf8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"json_schema cannot be read from {given[1:]}: {error}.", param="json_schema") from None
 
 
 def prompt_tokens(model: Model, prompt: Prompt, chat: bool | None) -> tuple[list[int], str]:
@@ -75,98 +129,222 @@ def prompt_tokens(model: Model, prompt: Prompt, chat: bool | None) -> tuple[list
     return model.tokenizer.chat(messages), str(messages[-1].get("content", ""))
 
 
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """A prompt and the canvas behind it."""
+
+    prompt: list[int]
+    canvas: Layout
+    text: str  # the prompt, for display
+    ends: bool = True  # an end-of-text ends the row
+    rules: tuple[StopRule, ...] = ()  # those that the canvas itself needs
+
+
 def request_of(model: Model, prompt: Prompt, options: Options, *, stream: bool = False) -> Request:
     """A row with ``max_tokens`` masks behind the prompt, a template in their place, or a text with holes."""
-    rule("max_tokens", options.max_tokens, 1, MANY)
     if options.infill:
-        return infill_request(model, prompt, options, stream)
+        return make_request(model, holed(model, prompt, options), replace(options, eos="never"), stream)
+    return make_request(model, laid(model, prompt, options), options, stream)
+
+
+def laid(model: Model, prompt: Prompt, options: Options) -> Laid:
+    """The prompt, and a canvas of masks or of an ``ice`` template behind it."""
     tokens, text = prompt_tokens(model, prompt, options.chat)
     check_length(len(tokens), options.max_tokens, model.spec.max_length)
-    common = row_options(model, options) | {"start": len(tokens), "prompt": text, "stream": stream}
-    if options.ice is not None:
-        template = make_ice(options.ice)
-        canvas, answer = template.layout(model.tokenizer.encode, model.spec.mask_id, options.max_tokens)
-        common |= {"ends": False, "rules": (*common["rules"], template.rule(answer))}
-    else:
-        canvas = lay_out([options.max_tokens], model.tokenizer.encode, model.spec.mask_id)
-    return Request(tokens + canvas.tokens, [False] * len(tokens) + canvas.masked, **common)
+    encode, mask = model.tokenizer.encode, model.spec.mask_id
+    if options.ice is None:
+        return Laid(tokens, lay_out([options.max_tokens], encode, mask), text)
+    template = make_ice(options.ice)
+    canvas, answer = template.layout(encode, mask, options.max_tokens)
+    return Laid(tokens, canvas, text, ends=False, rules=(template.rule(answer),))
 
 
-def infill_request(model: Model, prompt: Prompt, options: Options, stream: bool) -> Request:
-    """A row whose canvas is the whole text: no end-of-text is proposed in its holes, and none ends it."""
+def holed(model: Model, prompt: Prompt, options: Options) -> Laid:
+    """A canvas that is the whole text; no end-of-text ends it."""
     if not isinstance(prompt, str) or options.ice is not None:
         raise InputError("Infilling takes a text with [MASK:n] holes, and no ice.", param="prompt")
     spec = model.spec
     canvas = infill_layout(prompt, model.tokenizer.encode, spec.mask_id, spec.max_length)
-    before = [] if spec.bos_id is None else [spec.bos_id]
-    common = row_options(model, replace(options, eos="never")) | {"prompt": prompt, "stream": stream, "ends": False}
-    return Request(before + canvas.tokens, [False] * len(before) + canvas.masked, len(before), **common)
+    return Laid([] if spec.bos_id is None else [spec.bos_id], canvas, prompt, ends=False)
 
 
-def row_options(model: Model, options: Options) -> dict[str, Any]:
-    """The options that go into a Request as they are."""
-    chosen = make_strategy(options.strategy)
-    return {
-        "strategy": chosen.bind(model) if hasattr(chosen, "bind") else chosen,
-        "cache": CACHES.parse(options.cache),
-        "sampling": Sampling(options.temperature, options.top_p, options.top_k, options.guidance, options.eos),
-        "block_length": options.block_length,
-        "seed": options.seed,
-        "max_forwards": options.max_forwards,
-        "enforce": options.enforce,
-        "rules": stop_rules(options.stop),
-        "trace": options.trace,
-    }
+def make_request(model: Model, place: Laid, options: Options, stream: bool) -> Request:
+    """The row that decodes a canvas with these options; a constraint is compiled here, unless it is known."""
+    asked = wanted(options.regex, options.json_schema, options.choices)
+    request = Request(
+        tokens=place.prompt + place.canvas.tokens,
+        masked=[False] * len(place.prompt) + place.canvas.masked,
+        start=len(place.prompt),
+        strategy=own_strategy(options, model).bind(model),
+        cache=own_cache(options, model),
+        sampling=Sampling(options.temperature, options.top_p, options.top_k, options.guidance, options.eos),
+        block_length=options.block_length,
+        seed=options.seed,
+        max_forwards=options.max_forwards,
+        enforce=options.enforce,
+        max_revocations=options.max_revocations,
+        trace=options.trace,
+        stream=stream,
+        ends=place.ends,
+        rules=(*stop_rules(options.stop_rule), *place.rules),
+        prompt=place.text,
+        constraint=None if asked is None else constraint_for(model, asked),
+    )
+    return in_blocks(request, model.spec)
 
 
 @overload
-def generate(model: Model, prompt: str, *, batch_size: int = ..., **options: Any) -> Generation: ...
+@takes(BatchOptions)
+def generate(model: Model, prompt: str, **options: Any) -> Generation: ...
 @overload
-def generate(model: Model, prompt: Sequence[Any], *, batch_size: int = ..., **options: Any) -> Any: ...
+@takes(BatchOptions)
+def generate(model: Model, prompt: Sequence[Any], **options: Any) -> Any: ...
 
 
-def generate(model: Model, prompt: Any, *, batch_size: int = 8, **options: Any) -> Any:
-    """Decode one prompt, or a list of prompts in order (see ``Options`` for the keywords).
+@takes(BatchOptions)
+def generate(model: Model, prompt: Any, **options: Any) -> Any:
+    """Decode one prompt, or a list of prompts in order (see ``starr.options.Options`` for the keywords).
 
     A prompt is text, a list of {"role", "content"} messages, or a list of token ids.
     """
-    parsed = options_from(options)
-    many = not isinstance(prompt, str) and bool(prompt) and not isinstance(prompt[0], int | Mapping)
+    parsed = resolved(BatchOptions.of(options))
+    many = is_many(prompt)
     prompts = list(prompt) if many else [prompt]
-    rule("batch_size", batch_size, 1, MANY)
-    requests = [request_of(model, p, parsed) for p in prompts]
-    results = run_all(model, requests, batch_size)
+    stops = stop_strings(parsed.stop)
+    requests = [request_of(model, p, parsed, stream=bool(stops)) for p in prompts]
+    results = run_all(model, requests, parsed.batch_size, stops, progress=parsed.progress)
     return results if many else results[0]
 
 
+def is_many(prompt: Any) -> bool:
+    """Whether this is a list of prompts; what is neither a prompt nor a list of them is an error that says so."""
+    if isinstance(prompt, str):
+        return False
+    if isinstance(prompt, Mapping | bytes) or not isinstance(prompt, Sequence):
+        kind = type(prompt).__name__
+        raise InputError(f"A prompt is text, messages or token ids, got a {kind}: {prompt!r:.60}.", param="prompt")
+    kinds = {kind_of(part) for part in prompt}
+    if len(kinds) > 1 or "other" in kinds:
+        raise InputError(
+            "A list of prompts holds texts, or each prompt as a list; a prompt as a list holds messages or token ids.",
+            hint=f"This one mixes: {prompt!r:.80}",
+            param="prompt",
+        )
+    return kinds <= {"prompt"}
+
+
+def kind_of(part: Any) -> str:
+    """What a part of a list makes it: a list of prompts, of messages or of token ids."""
+    if isinstance(part, bool):
+        return "other"
+    if isinstance(part, str) or (isinstance(part, Sequence) and not isinstance(part, bytes)):
+        return "prompt"
+    return "id" if isinstance(part, int) else "message" if isinstance(part, Mapping) else "other"
+
+
+@overload
+@takes(BatchOptions)
+def infill(model: Model, text: str, **options: Any) -> Generation: ...
+@overload
+@takes(BatchOptions)
+def infill(model: Model, text: Sequence[Any], **options: Any) -> Any: ...
+
+
+@takes(BatchOptions)
 def infill(model: Model, text: Any, **options: Any) -> Any:
     """Fill the ``[MASK:n]`` holes of a text, or of each of a list; ``text`` of the result is the whole text.
 
     ``max_tokens`` and ``chat`` play no part; the other keywords are those of ``generate``.
     """
-    return generate(model, text, infill=True, **options)
+    return generate(model, text, **options | {"infill": True})
 
 
-def run_all(model: Model, requests: Sequence[Request], batch_size: int) -> list[Generation]:
+def choose(model: Model, prompt: Prompt, choices: Any, *, chat: bool | None = None) -> Any:
+    """Which of the choices the model finds most probable as the answer to a prompt, and how probable each is.
+
+    One forward. In a text with ``[MASK]`` holes, ``choices`` is a list of lists, one for each hole, and so is the
+    result; all holes are read in the same forward, each as if the others were open.
+    """
+    many = not isinstance(choices, str) and bool(choices) and not isinstance(choices[0], str)
+    lists = [json.loads(choices_text(each)) for each in (choices if many else [choices])]
+    if many:
+        if not isinstance(prompt, str):
+            raise InputError("Several questions need a text with [MASK] holes.", param="prompt")
+        return answers(model, *questions_within(model, prompt, lists))
+    return answers(model, *questions_behind(model, prompt_tokens(model, prompt, chat)[0], lists[0]))[0]
+
+
+def run_all(
+    model: Model, requests: Sequence[Request], batch_size: int, stops: Sequence[str] = (), *, progress: bool = False
+) -> Generations:
     """Decode requests together and give their results in order."""
     engine = Engine(model, max_rows=batch_size)
     order = {engine.add(request): place for place, request in enumerate(requests)}
     results: dict[int, Generation] = {}
-    while engine.busy:
-        for event in engine.step():
-            if event.generation is not None:
-                results[order[event.id]] = event.generation
-    return [results[place] for place in range(len(requests))]
+    with bar(len(requests), progress) as advance:
+        while engine.busy:
+            for event in engine.step():
+                found = ended(engine, event, requests[order[event.id]], model, stops)
+                if found.generation is not None:
+                    results[order[event.id]] = found.generation
+                    advance()
+    return Generations(results[place] for place in range(len(requests)))
 
 
+def ended(engine: Engine, event: Event, request: Request, model: Model, stops: Sequence[str]) -> Event:
+    """The event up to a stop string; a row that one ends is decoded no further, unless its trace must be whole."""
+    found = stopped(event, request, model, stops) if stops else event
+    if found.done and not event.done:
+        if request.trace:
+            return event
+        engine.cancel(event.id)
+    return found
+
+
+@contextmanager
+def bar(total: int, shown: bool) -> Iterator[Callable[[], None]]:
+    """A bar on standard error, where it is asked for; yields what to call after each result."""
+    if not shown:
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as screen:
+        task = screen.add_task("prompts", total=total)
+        yield lambda: screen.advance(task)
+
+
+@takes(Options)
 def stream(model: Model, prompt: Prompt, **options: Any) -> Iterator[Event]:
     """Decode one prompt step by step; the last event is done and carries the generation."""
-    request = request_of(model, prompt, options_from(options), stream=True)
-    return run_stream(model, request)
+    parsed = resolved(Options.of(options))
+    if is_many(prompt):
+        raise InputError("stream takes one prompt.", hint="Call it once for each.", param="prompt")
+    return run_stream(model, request_of(model, prompt, parsed, stream=True), stop_strings(parsed.stop))
 
 
-def run_stream(model: Model, request: Request) -> Iterator[Event]:
+def run_stream(model: Model, request: Request, stops: Sequence[str] = ()) -> Iterator[Event]:
+    """The events of one row."""
     engine = Engine(model, max_rows=1)
     engine.add(request)
+    shown = ""
     while engine.busy:
-        yield from engine.step()
+        for event in engine.step():
+            found = ended(engine, event, request, model, stops)
+            yield replace(found, delta=found.text[len(shown) :])
+            shown = found.text
+
+
+@takes(BatchOptions)
+async def agenerate(model: Model, prompt: Any, **options: Any) -> Any:
+    """``generate`` in a thread of its own, so that an event loop goes on meanwhile."""
+    return await asyncio.to_thread(lambda: generate(model, prompt, **options))
+
+
+@takes(Options)
+async def astream(model: Model, prompt: Any, **options: Any) -> AsyncIterator[Event]:
+    """``stream`` with each step in a thread of its own; a loop that is left decodes no further."""
+    events = stream(model, prompt, **options)
+    while (event := await asyncio.to_thread(next, events, None)) is not None:
+        yield event

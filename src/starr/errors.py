@@ -14,6 +14,7 @@ class StarrError(Exception):
 
     exit_code = 1
     status = 500
+    code: str | None = None  # as OpenAI's API spells the kind of error, where it has one
 
     def __init__(self, message: str, *, hint: str = "", param: str | None = None) -> None:
         super().__init__(f"{message} {hint}".strip())
@@ -30,7 +31,7 @@ class InputError(StarrError):
 class LengthError(InputError):
     """A prompt or canvas larger than the model's context."""
 
-    status = 413
+    code = "context_length_exceeded"
 
 
 class LoadError(InputError):
@@ -46,3 +47,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(names)}."
+
+
+def counted(number: int, thing: str) -> str:
+    """``1 forward``, ``2 forwards``."""
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

@@ -6,14 +6,29 @@ from typing import Annotated
 
 import typer
 
-from starr.cli import bench, chat, demo, doctor, evaluate, models, race, run, serve, strategies, trace
+from starr.cli import (
+    bench,
+    calibrate,
+    chat,
+    choose,
+    demo,
+    doctor,
+    evaluate,
+    lm_eval,
+    models,
+    race,
+    run,
+    serve,
+    strategies,
+    trace,
+)
 from starr.cli.verb import group
 
-app = group("Fast decoding for masked diffusion language models. Start with `starr demo`.")
+app = group("Fast decoding for masked diffusion language models. Start with `starr demo`.", completion=True)
 
 
 @app.callback(invoke_without_command=True)
-def root(
+def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
@@ -26,5 +41,20 @@ def root(
         print(context.get_help())
 
 
-for family in (run, chat, race, demo, trace, evaluate, bench, serve, strategies, models, doctor):
+for family in (
+    run,
+    chat,
+    choose,
+    race,
+    demo,
+    trace,
+    evaluate,
+    calibrate,
+    lm_eval,
+    bench,
+    serve,
+    strategies,
+    models,
+    doctor,
+):
     family.add(app)

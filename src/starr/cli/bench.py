@@ -3,42 +3,45 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from starr.cli.flags import Json, Place
+from starr.cli.flags import Decode, Json, option_flags
 from starr.cli.race import split_forms
 from starr.cli.report import dump, note, table
 from starr.cli.verb import verb
 from starr.errors import InputError
+from starr.options import Options
 
 if TYPE_CHECKING:
+    from starr.decode.trace import Generation
     from starr.model.load import Model
-    from starr.trace import Generation
 
 HEAD = ("strategy", "cache", "rows", "forwards", "positions", "seconds", "ms/forward", "tokens/second", "overhead")
 REPEATS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Place):
+class BenchOptions(Decode):
+    """The flags of ``starr bench``."""
+
     strategies: Annotated[str, typer.Option(help="Text forms separated by commas, or all.")] = (
         "confidence,threshold,starr"
     )
     caches: Annotated[str, typer.Option(help="Text forms separated by commas.")] = "none"
     rows: Annotated[str, typer.Option(help="Batch sizes separated by commas.")] = "1,8"
-    max_tokens: Annotated[int, typer.Option(help="Length of the canvas.")] = 128
-    block_length: Annotated[int | None, typer.Option(help="Decode in blocks of this length.")] = None
     json: Json = False
+    decoding: Options = option_flags(leave=("strategy", "cache"))
 
 
 def add(app: typer.Typer) -> None:
-    verb(app, "bench", Options, bench)
+    """Add ``starr bench``."""
+    verb(app, "bench", BenchOptions, bench)
 
 
-def bench(options: Options) -> None:
+def bench(options: BenchOptions) -> None:
     """Time strategies and caches on this machine.
 
     Decodes bundled problems; overhead is a run's time over that of as many bare forwards of its shape.
@@ -48,21 +51,23 @@ def bench(options: Options) -> None:
     caches = [starr.cache(text) for text in split_forms(options.caches)]
     forms = [(starr.strategy(text), cache) for text in split_forms(options.strategies) for cache in caches]
     sizes = read_sizes(options.rows)
+    decoding = options.resolved()
     model = options.load()
     lines = []
     for size in sizes:
         prompts = problems(size)
-        bare = bare_forward(model, prompts, options.max_tokens)
+        bare = bare_forward(model, prompts, decoding.max_tokens)
         for strategy, cache in forms:
-            arguments = {"strategy": strategy, "cache": cache, "block_length": options.block_length}
+            chosen = replace(decoding, strategy=strategy, cache=cache)
             note(f"{strategy.name}, {cache.name}, {size} rows", options.quiet)
-            results, seconds = timed(model, prompts, arguments | {"max_tokens": options.max_tokens, "batch_size": size})
+            results, seconds = timed(model, prompts, chosen)
             lines.append(line(results, seconds, bare))
     keys = [name.replace("/", "_per_") for name in HEAD]
     print(dump([dict(zip(keys, row, strict=True)) for row in lines]) if options.json else table(HEAD, lines))
 
 
 def read_sizes(text: str) -> list[int]:
+    """The batch sizes of ``--rows``."""
     sizes = text.split(",")
     if not all(size.strip().isdecimal() and int(size) > 0 for size in sizes):
         raise InputError(f"--rows must be whole numbers above 0 separated by commas, got {text!r}.", param="rows")
@@ -71,7 +76,7 @@ def read_sizes(text: str) -> list[int]:
 
 def problems(count: int) -> list[str]:
     """One problem repeated, so that rows have one shape and end together."""
-    from starr.evals import word_problems
+    from starr.evals.tasks import word_problems
 
     return [word_problems.load()[0].prompt] * count
 
@@ -91,17 +96,19 @@ def bare_forward(model: Model, prompts: list[str], max_tokens: int) -> float:
     return sorted(times[1:])[REPEATS // 2]
 
 
-def timed(model: Model, prompts: list[str], arguments: dict[str, Any]) -> tuple[list[Generation], float]:
-    """A run after a short one that warms up, and its seconds."""
+def timed(model: Model, prompts: list[str], decoding: Options) -> tuple[list[Generation], float]:
+    """A run of all prompts together, after a short one that warms up, and its seconds."""
     import starr
 
-    starr.generate(model, prompts, **(arguments | {"max_forwards": 2}))
+    size = len(prompts)
+    starr.generate(model, prompts, batch_size=size, **replace(decoding, max_forwards=2).keywords())
     start = time.perf_counter()
-    results = starr.generate(model, prompts, **arguments)
+    results = starr.generate(model, prompts, batch_size=size, **decoding.keywords())
     return results, time.perf_counter() - start
 
 
 def line(results: list[Generation], seconds: float, bare: float) -> tuple[Any, ...]:
+    """One line of the table: cost, speed, and the run's time over that of bare forwards."""
     forwards = max(result.stats.forwards for result in results)
     tokens = sum(result.stats.tokens for result in results)
     return (

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from starr.cli.flags import Decode, Live
+from starr.cli.known import remark, remark_turns
 from starr.cli.report import figures, note
-from starr.cli.session import Session, obey, turn
+from starr.cli.session import Session, obey, strategy_of, turn
 from starr.cli.verb import verb
 from starr.errors import InputError, LengthError, StarrError
 
@@ -19,24 +20,31 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Decode):
+class ChatOptions(Decode):
+    """The flags of ``starr chat``."""
+
     live: Live = False
 
 
 def add(app: typer.Typer) -> None:
-    verb(app, "chat", Options, chat)
+    """Add ``starr chat``."""
+    verb(app, "chat", ChatOptions, chat)
 
 
-def chat(options: Options) -> None:
+def chat(options: ChatOptions) -> None:
     """Talk to the model.
 
     /help lists the commands; Ctrl-C stops an answer, Ctrl-D or /quit ends.
     """
-    arguments = options.arguments()
-    session = Session(arguments=arguments, live=options.live)
+    from starr.api import for_model
+    from starr.named import text_form
+
+    decoding = options.resolved()
     model = options.load()
+    decoding = for_model(decoding, model)
     edit_lines()
-    note(f"{model.name}, {options.strategy}. /help lists the commands.", options.quiet)
+    note(f"{model.name}, {text_form(decoding.strategy)}. /help lists the commands.", options.quiet)
+    session = Session(options=decoding, live=options.live, single=remark_turns(model, options.quiet))
     while (line := ask()) is not None:
         if not line.strip():
             continue
@@ -66,6 +74,7 @@ def ask() -> str | None:
 
 def answer(model: Model, session: Session, line: str, quiet: bool) -> Session:
     """Stream the answer to a line; Ctrl-C stops it and forgets the turn."""
+    remark(model, line, quiet)
     while True:
         try:
             text = stream(model, turn(session, line), session, quiet)
@@ -74,7 +83,7 @@ def answer(model: Model, session: Session, line: str, quiet: bool) -> Session:
             print("\n(stopped; this turn is forgotten)")
             return session
         except LengthError:
-            if not session.messages:
+            if session.single or not session.messages:
                 raise
             session = session.shorter()
             note("(the conversation no longer fits: its oldest turn is forgotten)", quiet)
@@ -88,17 +97,18 @@ def stream(model: Model, messages: list[dict[str, str]], session: Session, quiet
         raise InputError(f"{model.name} has no chat template.", hint="Use `starr run` for a base model.")
     shown, stats, events = "", None, starr.stream(model, messages, **session.arguments)
     if session.live:
-        return watch(events, session.arguments["strategy"].name)
+        return watch(events, strategy_of(session).name)
     for event in events:
         print(event.text[len(shown) :], end="", flush=True)
         shown, stats = event.text, event.generation.stats if event.generation else None
     print()
     if stats is not None:
-        note(f"({figures(stats)})", quiet)
+        note(f"({figures(stats)})" if shown else "(the answer is empty: the model ended at once)", quiet)
     return shown
 
 
 def watch(events: Any, name: str) -> str:
+    """Draw the canvas of every event; return the answer."""
     from starr.viewer.terminal import Live
 
     text = ""

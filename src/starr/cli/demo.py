@@ -4,42 +4,47 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from starr.cli.flags import Common, Json
+from starr.cli.flags import Common, Json, ModelFlags
 from starr.cli.report import dump, note, table
 from starr.cli.verb import verb
+from starr.errors import InputError
 
 if TYPE_CHECKING:
-    from starr.evals.problem import Problem
+    from starr.decode.trace import Generation
+    from starr.evals.tasks.problem import Problem
     from starr.model.load import Model
-    from starr.trace import Generation
 
 STRATEGIES = ("confidence", "starr")
-STEPS = 4  # at least so many steps of reasoning
-HEAD = ("strategy", "answer", "right", "forwards", "seconds", "tokens/forward", "revocations")
+PROBLEM = 6  # three steps of reasoning, as a third of the packaged problems has; both strategies solve it
+HEAD = ("strategy", "answer", "right", "formed", "forwards", "seconds", "tokens/forward", "revocations")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Common):
+class DemoOptions(Common):
+    """The flags of ``starr demo``."""
+
+    problem: Annotated[int, typer.Option("--problem", help="Which of the packaged word problems.")] = PROBLEM
     json: Json = False
 
 
 def add(app: typer.Typer) -> None:
-    verb(app, "demo", Options, demo)
+    """Add ``starr demo``."""
+    verb(app, "demo", DemoOptions, demo)
 
 
-def demo(options: Options) -> None:
+def demo(options: DemoOptions) -> None:
     """Solve a problem by one token per step and by STaRR.
 
     Both run live on the bundled model; the answers, forwards, seconds and their ratios follow.
     """
     import starr
 
-    problem = choose()
-    model = starr.load()
+    problem = choose(options.problem)
+    model = ModelFlags(quiet=options.quiet).load()
     note(f"{problem.prompt}\n", options.quiet)
     if not options.quiet:
         for name in STRATEGIES:
@@ -47,20 +52,26 @@ def demo(options: Options) -> None:
     # timed once more without the display, which takes time of its own
     one, fast = (starr.generate(model, problem.prompt, strategy=name) for name in STRATEGIES)
     if options.json:
-        print(dump({"prompt": problem.prompt, "runs": [run.to_dict() for run in (one, fast)]} | ratios(one, fast)))
+        print(
+            dump({"prompt": problem.prompt, "runs": [graded(problem, run) for run in (one, fast)]} | ratios(one, fast))
+        )
         return
     for run in (one, fast):
         print(f"{run.strategy}: {run.text}\n")
     print(table(HEAD, [row(problem, run) for run in (one, fast)]))
     ratio = ratios(one, fast)
-    print(f"\nstarr needs {ratio['forwards_ratio']}x fewer forwards and {ratio['seconds_ratio']}x less time.")
+    print(f"\nHere starr needs {ratio['forwards_ratio']}x fewer forwards and {ratio['seconds_ratio']}x less time.")
+    print("One problem proves little: `starr eval word-problems --strategy confidence --strategy starr` takes many.")
 
 
-def choose() -> Problem:
-    """The first bundled word problem of enough steps."""
-    from starr.evals import word_problems
+def choose(number: int) -> Problem:
+    """One of the packaged word problems, counted from 0."""
+    from starr.evals.tasks import word_problems
 
-    return next(problem for problem in word_problems.load() if problem.steps >= STEPS)
+    problems = word_problems.load()
+    if not 0 <= number < len(problems):
+        raise InputError(f"--problem must be from 0 to {len(problems) - 1}, not {number}.", param="problem")
+    return problems[number]
 
 
 def watch(model: Model, prompt: str, name: str) -> None:
@@ -73,6 +84,14 @@ def watch(model: Model, prompt: str, name: str) -> None:
             screen.show(event)
 
 
+def graded(problem: Problem, run: Generation) -> dict[str, object]:
+    """What ``--json`` prints of a run, with its grades."""
+    from starr.evals.tasks import word_problems
+
+    grades = {"right": word_problems.grade(problem, run.text), "formed": word_problems.formed(problem, run.text)}
+    return run.to_dict() | grades
+
+
 def ratios(one: Generation, fast: Generation) -> dict[str, float]:
     """How many times more forwards and seconds one token per step takes."""
     return {
@@ -82,10 +101,11 @@ def ratios(one: Generation, fast: Generation) -> dict[str, float]:
 
 
 def row(problem: Problem, run: Generation) -> tuple[object, ...]:
-    from starr.evals import word_problems
+    """One line of the table."""
+    from starr.evals.tasks import word_problems
 
     stats = run.stats
     answer = run.text.rpartition("####")[2].strip() or "none"
-    right = "yes" if word_problems.grade(problem, run.text) else "no"
+    right, formed = ("yes" if good(problem, run.text) else "no" for good in (word_problems.grade, word_problems.formed))
     speed = round(stats.tokens_per_forward, 2)
-    return run.strategy, answer, right, stats.forwards, round(stats.seconds, 2), speed, stats.revocations
+    return run.strategy, answer, right, formed, stats.forwards, round(stats.seconds, 2), speed, stats.revocations

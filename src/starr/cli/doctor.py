@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import shutil
@@ -15,9 +14,10 @@ import typer
 from starr.cli.flags import Common, Json
 from starr.cli.report import dump
 from starr.cli.verb import verb
+from starr.errors import counted
+from starr.optional import EXTRAS
 
 PACKAGES = ("torch", "numpy", "safetensors", "tokenizers", "huggingface_hub", "jinja2", "typer", "rich")
-EXTRAS = {"serve": ("fastapi", "uvicorn", "prometheus_client"), "eval": ("math_verify", "matplotlib")}
 MARKS = {"ok": "ok  ", "note": "note", "problem": "BAD "}
 
 
@@ -31,15 +31,18 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Common):
+class DoctorOptions(Common):
+    """The flags of ``starr doctor``."""
+
     json: Json = False
 
 
 def add(app: typer.Typer) -> None:
-    verb(app, "doctor", Options, doctor)
+    """Add ``starr doctor``."""
+    verb(app, "doctor", DoctorOptions, doctor)
 
 
-def doctor(options: Options) -> None:
+def doctor(options: DoctorOptions) -> None:
     """Look for problems and say what to do.
 
     Versions, devices, number formats, the bundled model and the hub; exit 1 if decoding cannot work.
@@ -55,6 +58,7 @@ def doctor(options: Options) -> None:
 
 
 def versions() -> Iterator[Finding]:
+    """Versions of Python, of this package and of the libraries it needs."""
     from importlib.metadata import PackageNotFoundError, version
 
     python = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
@@ -68,22 +72,23 @@ def versions() -> Iterator[Finding]:
 
 
 def extras() -> Iterator[Finding]:
-    for extra, modules in EXTRAS.items():
-        absent = [module for module in modules if importlib.util.find_spec(module) is None]
-        if absent:
-            advice = f"pip install 'starr-dlm[{extra}]' if you want `starr {extra}`."
-            yield Finding("note", f"extra [{extra}]: {', '.join(absent)} missing", advice)
+    """Which extras are installed."""
+    for extra in EXTRAS:
+        if extra.absent:
+            what = f"extra [{extra.name}] for {extra.purpose}: {', '.join(extra.absent)} missing"
+            yield Finding("note", what, f"pip install 'starr-dlm[{extra.name}]' if you want it.")
         else:
-            yield Finding("ok", f"extra [{extra}]")
+            yield Finding("ok", f"extra [{extra.name}] for {extra.purpose}")
 
 
 def devices() -> Iterator[Finding]:
+    """Cores, threads and accelerators."""
     import torch
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = torch.get_num_threads()
     advice = f"Set OMP_NUM_THREADS={cores} or less: more threads than cores slow each other." if threads > cores else ""
-    yield Finding("note" if advice else "ok", f"cpu: {cores} cores, {threads} threads", advice)
+    yield Finding("note" if advice else "ok", f"cpu: {counted(cores, 'core')}, {counted(threads, 'thread')}", advice)
     for index in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(index)
         yield Finding("ok", f"cuda:{index}: {card.name}, {card.total_memory / 2**30:.0f} GiB")
@@ -95,16 +100,23 @@ def devices() -> Iterator[Finding]:
 
 def formats() -> Iterator[Finding]:
     """Half precision on the CPU, tried in a child process, because on some machines it kills Python."""
-    from starr.model.device import ISA, probe
+    from starr.model.numbers import ISA, NO_AMX, outcome
 
-    yield Finding("ok", "float32 on cpu, the default")
+    yield Finding("ok", "float32 on cpu")
     for name in ("bfloat16", "float16"):
-        trouble = probe(name)
-        advice = f"Keep float32, or set {ISA}=AVX512_CORE_BF16 before starting Python and try again." if trouble else ""
-        yield Finding("note" if trouble else "ok", f"{name} on cpu: {trouble or 'works'}", advice)
+        found = outcome(name)
+        if found.trouble:
+            advice = f"Keep float32, or set {ISA}={NO_AMX} before starting Python and try again."
+            yield Finding("note", f"{name} on cpu: {found.trouble}", advice)
+            continue
+        speed = ", ".join(f"{gain:.1f} x as fast as float32 at width {width}" for width, gain in found.gains.items())
+        limit = f" with {found.isa}" if found.isa else ""
+        alike = "" if found.even else "; a row differs alone and in a batch"
+        yield Finding("ok", f"{name} on cpu{limit}: works, {speed}{alike}")
 
 
 def models() -> Iterator[Finding]:
+    """Whether the bundled model loads and decodes."""
     import starr
     from starr.errors import StarrError
 
@@ -119,6 +131,7 @@ def models() -> Iterator[Finding]:
 
 
 def disk() -> Iterator[Finding]:
+    """Whether the hub's cache has room for a large model."""
     from huggingface_hub.constants import HF_HUB_CACHE
 
     place = Path(HF_HUB_CACHE)

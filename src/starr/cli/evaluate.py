@@ -5,40 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from starr.cli import reproduce, tuning
 from starr.cli.benchmark import Shared
-from starr.cli.flags import Json
-from starr.cli.report import dump, note, table
+from starr.cli.flags import Json, flag_of
+from starr.cli.ray import Workers
+from starr.cli.report import clip, dump, note, table, three
 from starr.cli.verb import verb
 from starr.errors import InputError
 
-HEAD = (
-    "run",
-    "n",
-    "accuracy %",
-    "95 % interval",
-    "forwards",
-    "positions",
-    "tokens/forward",
-    "with end",
-    "tokens/s",
-    "p95 s",
-)
-PAIR_HEAD = ("first − second", "n", "difference", "95 % interval", "McNemar p")
+if TYPE_CHECKING:
+    from starr.evals.run.runs import Run
+    from starr.model.spec import Habits
+
+GRADES = ("run", "n", "right %", "formed %", "both %", "95 % interval")
+COSTS = ("run", "forwards", "positions", "tokens/forward", "with end", "tokens/s", "p95 s")
+PAIRS = ("first − second", "n", "difference", "95 % interval", "McNemar p")
+NAME = 36  # characters of a run's name in a table; the files have it whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Shared):
+class EvalOptions(Shared, Workers):
+    """The flags of ``starr eval``."""
+
     task: Annotated[str, typer.Argument(metavar="TASK", help="A benchmark, or `merge` to join run folders.")]
-    folders: Annotated[list[Path] | None, typer.Argument(metavar="[FOLDER]...", help="With merge: run folders.")] = None
+    folders: Annotated[list[Path] | None, typer.Argument(metavar="FOLDER", help="With merge: run folders.")] = None
     strategy: Annotated[list[str], typer.Option(help="May be given many times.")] = ()  # type: ignore[assignment]
     cache: Annotated[list[str], typer.Option(help="May be given many times.")] = ()  # type: ignore[assignment]
-    block_length: Annotated[int | None, typer.Option(help="Decode in blocks of this length.")] = None
-    ice: Annotated[str | None, typer.Option(help="In-place prompting: ice-sp or ice-pp.")] = None
+    block_length: Annotated[int | None, flag_of("block_length")] = None
+    ice: Annotated[str | None, flag_of("ice")] = None
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Run folder.", show_default="runs/TASK")] = None
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the samples in the run folder.")] = False
     shard: Annotated[str | None, typer.Option(help="i/n: every n-th item from the i-th on.")] = None
@@ -49,20 +47,23 @@ class Options(Shared):
 
 
 def add(app: typer.Typer) -> None:
-    verb(app, "eval", Options, evaluate)
+    """Add ``starr eval``, ``reproduce``, ``analyze`` and ``tune``."""
+    verb(app, "eval", EvalOptions, evaluate)
     reproduce.add(app)
     tuning.add(app)
 
 
-def evaluate(options: Options) -> None:
+def evaluate(options: EvalOptions) -> None:
     """Measure strategies on a benchmark.
 
-    Tasks: word-problems and list-functions (in the package), gsm8k, math500, humaneval, mbpp. Samples are written as
-    they finish; results.json and report.html follow. `starr eval merge FOLDER... -o OUT` joins shards.
+    Tasks: word-problems, list-functions, lines and grids (in the package), gsm8k, math500, humaneval, mbpp. Right is
+    the answer's grade, formed says that every part of the text is one that the task allows, and comparisons go by both;
+    of the last four only the answer is graded. Samples are written as they finish; results.json and
+    report.html follow. `starr eval merge FOLDER... -o OUT` joins shards.
     """
-    from starr.evals.evaluate import Job, merge_runs, run_job
-    from starr.evals.runner import Plan
-    from starr.evals.runs import choose, make_runs, parse_shard
+    from starr.evals.run.evaluate import Evaluation, carry_out, merge_runs, run_evaluation
+    from starr.evals.run.runner import Workload
+    from starr.evals.run.runs import choose, make_runs, parse_shard
 
     if options.task == "merge":
         if options.out is None:
@@ -75,37 +76,65 @@ def evaluate(options: Options) -> None:
     if options.until_sure is not None and len(runs) < 2:
         raise InputError("--until-sure compares runs: give at least two strategies or caches.", param="until_sure")
     shard = parse_shard(options.shard)
+    out, size = options.out or Path("runs") / options.task, options.size()
+    if size is not None:
+        task = options.check(options.task)
+        with options.on_workers(size, task) as remote:
+            runs = completed(options, runs, remote.habits())
+            work = Workload(choose(task, options.limit, shard), runs, options.batch_size, options.until_sure)
+            job = Evaluation(task, remote.settings(), work, out, options.resume, options.quiet)
+            results = carry_out(job, remote)
+        show(results, out, options)
+        return
     model, task, settings = options.prepare(options.task)
-    out = options.out or Path("runs") / options.task
-    plan = Plan(choose(task, options.limit, shard), runs, options.batch_size, options.until_sure)
-    show(run_job(model, Job(task, settings, plan, out, options.resume, options.quiet)), out, options)
+    runs = completed(options, runs, model.spec.habits)
+    work = Workload(choose(task, options.limit, shard), runs, options.batch_size, options.until_sure)
+    show(run_evaluation(model, Evaluation(task, settings, work, out, options.resume, options.quiet)), out, options)
 
 
-def show(results: dict[str, Any], out: Path, options: Options) -> None:
+def completed(options: EvalOptions, runs: list[Run], habits: Habits) -> list[Run]:
+    """The runs asked for, with the model's own strategy and cache where none was."""
+    from starr.evals.run.runs import make_runs
+
+    if options.strategy and options.cache:
+        return runs
+    forms = options.strategy or [habits.strategy], options.cache or [habits.cache]
+    return make_runs(*forms, options.block_length, options.ice)
+
+
+def show(results: dict[str, Any], out: Path, options: EvalOptions) -> None:
     """The results as a table or as JSON."""
     if options.json:
         print(dump(results))
         return
-    print(table(HEAD, [line(run) for run in results["runs"]]))
+    runs = results["runs"]
+    tables = [table(GRADES, [grades(run) for run in runs]), table(COSTS, [costs(run) for run in runs])]
     if results["pairs"]:
-        print()
-        print(table(PAIR_HEAD, [pair_line(pair) for pair in results["pairs"]]))
-    note(f"Written to {out}: samples.jsonl, results.json, report.html", options.quiet)
+        tables.append(table(PAIRS, [pair_line(pair) for pair in results["pairs"]]))
+    print("\n\n".join(tables))
+    note(f"wrote {out}: samples.jsonl, results.json, report.html", options.quiet)
 
 
 def percent(pair: Sequence[float]) -> str:
+    """An interval of shares in percent."""
     return f"{100 * pair[0]:.1f} to {100 * pair[1]:.1f}"
 
 
-def line(run: dict[str, Any]) -> tuple[Any, ...]:
+def grades(run: dict[str, Any]) -> tuple[Any, ...]:
+    """One run's line of the table of grades."""
+    return clip(run["run"], NAME), run["n"], *three(run), percent(run["both_interval"])
+
+
+def costs(run: dict[str, Any]) -> tuple[Any, ...]:
+    """One run's line of the table of costs."""
     return (
-        run["run"], run["n"], round(100 * run["accuracy"], 1), percent(run["accuracy_interval"]),
-        round(run["forwards"], 1), round(run["positions"]), round(run["tokens_per_forward"], 2),
-        round(run["tokens_per_forward_with_end"], 2), round(run["time"]["tokens_per_second"], 1),
-        round(run["time"]["latency_p95"], 2),
+        clip(run["run"], NAME), round(run["forwards"], 1), round(run["positions"]),
+        round(run["tokens_per_forward"], 2), round(run["tokens_per_forward_with_end"], 2),
+        round(run["time"]["tokens_per_second"], 1), round(run["time"]["latency_p95"], 2),
     )  # fmt: skip
 
 
 def pair_line(pair: dict[str, Any]) -> tuple[Any, ...]:
-    names = f"{pair['first']} − {pair['second']}"
+    """One line of the table of differences."""
+    names = f"{clip(pair['first'], NAME // 2)} − {clip(pair['second'], NAME // 2)}"
     return names, pair["n"], round(100 * pair["difference"], 1), percent(pair["interval"]), round(pair["mcnemar_p"], 4)

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from starr.cli.report import note
 from starr.errors import InputError
 
 
@@ -21,17 +22,20 @@ def check_out(path: Path | None, option: str) -> None:
         raise InputError(f"{option}: {path} is not writable.", param=option)
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str, quiet: bool = False) -> None:
+    """Write a file whole or not at all, and say so."""
+    write_whole(path, text)
+    note(f"wrote {path}", quiet)
+
+
+def write_whole(path: Path, text: str) -> None:
     """Write a file under another name and rename it, so that a full disk leaves the old one; devices are written to."""
+    from starr.evals.run.store import write_whole
+
     if path.exists() and not path.is_file():
         path.write_text(text, encoding="utf8")
         return
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    write_whole(path, text)
 
 
 def read_text(path: Path, option: str) -> str:
@@ -48,11 +52,12 @@ def read_prompt(prompt: str) -> str:
         prompt = decode(sys.stdin.buffer.read(), "Standard input")
     text = decode(os.fsencode(prompt), "The prompt")
     if not text.strip():
-        raise InputError("The prompt must not be empty.", hint="Give at least one word.", param="prompt")
+        raise InputError("The prompt must not be empty.", hint="Give a PROMPT, or pipe one in.", param="prompt")
     return text
 
 
 def decode(raw: bytes, what: str) -> str:
+    """Bytes as UTF-8 text; anything else is an error that names ``what``."""
     try:
         return raw.decode("utf8")
     except UnicodeDecodeError as error:

@@ -2,20 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from starr.cli.report import note
 from starr.errors import InputError
+from starr.options import FLAG, DecodingOption, Options, by_name, options_at
 
 if TYPE_CHECKING:
+    from starr.model.files.memory import Room
     from starr.model.load import Model
 
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="File to write.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Live = Annotated[bool, typer.Option("--live", help="Show the canvas filling in the terminal.")]
+
+
+SHOWN = "shown"
+TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
+
+
+def option_flags(door: str = FLAG, *, leave: Sequence[str] = ()) -> Any:
+    """A field of type ``Options`` that stands for one flag per option that a door shows, but those left out."""
+    shown = tuple(option for option in options_at(door) if option.name not in leave)
+    return field(default=Options(), metadata={SHOWN: shown})
+
+
+def annotation_of(option: DecodingOption) -> Any:
+    """The type of an option's flag with its help, as typer reads it."""
+    kind = TYPES[option.type]
+    return Annotated[kind | None if option.nullable else kind, flag_of(option.name)]
+
+
+def flag_of(name: str, *, absent: str = "") -> Any:
+    """The flag of an option: its help, and what it means not to give it."""
+    option = by_name()[name]
+    dashed = "--" + name.replace("_", "-")
+    switch = (f"{dashed}/--no-{dashed[2:]}" if option.nullable else dashed,) if option.type == "bool" else ()
+    return typer.Option(*switch, help=option.help, show_default=absent or option.absent or True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,86 +55,70 @@ class Common:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place(Common):
+class ModelFlags(Common):
     """Which model, and where it runs."""
 
     model: Annotated[str | None, typer.Option(help="A folder or a hub id.", show_default="the bundled model")] = None
     device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.", show_default="the best there is")] = (
         None
     )
-    dtype: Annotated[str | None, typer.Option(help="float32, bfloat16 or float16.", show_default="float32 on cpu")] = (
-        None
-    )
+    dtype: Annotated[
+        str | None, typer.Option(help="float32, bfloat16 or float16.", show_default="the fastest that is safe")
+    ] = None
+
+    threads: Annotated[
+        int | None, typer.Option(help="CPU threads of a forward.", show_default="what a forward gains from")
+    ] = None
 
     def load(self) -> Model:
-        """The model, loaded."""
+        """The model, loaded; standard error says which dtype was chosen, if that was left to the machine."""
         import starr
+        from starr.cli.loading import loading_bar
+        from starr.model.device import asked_dtype, why_dtype
 
-        return starr.load(self.model, device=self.device, dtype=self.dtype)
+        with loading_bar(self.quiet) as progress:
+            model = starr.load(
+                self.model,
+                device=self.device,
+                dtype=self.dtype,
+                threads=self.threads,
+                room=self.room(),
+                progress=progress,
+            )
+        if asked_dtype(self.dtype) is None and model.device.type == "cpu":
+            self.say(why_dtype(model.dtype, model.spec.shape.width))
+        return model
+
+    def room(self) -> Room:
+        """The forward that is asked for, as far as the flags tell: rows and canvas."""
+        from starr.model.files.memory import Room
+
+        rows = getattr(self, "max_rows", None) or getattr(self, "batch_size", None) or 1
+        canvas = getattr(self, "max_tokens", None) or getattr(getattr(self, "decoding", None), "max_tokens", None)
+        return Room(rows, canvas or Options().max_tokens)
+
+    def say(self, text: str) -> None:
+        """A line for people."""
+        note(text, self.quiet)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Canvas(Place):
-    """How any strategy decodes: everything but the strategy itself."""
+class Decode(ModelFlags):
+    """How one strategy decodes."""
 
-    cache: Annotated[str, typer.Option(help="Which positions a forward recomputes: name:option=value.")] = "none"
-    max_tokens: Annotated[int, typer.Option(help="Length of the canvas.")] = 128
-    block_length: Annotated[
-        int | None, typer.Option(help="Decode in blocks of this length.", show_default="the whole canvas at once")
-    ] = None
-    temperature: Annotated[float, typer.Option(help="Gumbel noise on the proposals; 0 is greedy.")] = 0.0
-    top_p: Annotated[float, typer.Option(help="Sample from the most likely tokens of this total probability.")] = 1.0
-    top_k: Annotated[int, typer.Option(help="Sample from this many most likely tokens; 0 is all.")] = 0
-    seed: Annotated[int, typer.Option(help="Same seed, same tokens.")] = 0
-    max_forwards: Annotated[
-        int | None, typer.Option(help="The last of these forwards commits the rest.", show_default="no limit")
-    ] = None
-    enforce: Annotated[str, typer.Option(help="safe: every step makes progress; literal: the rule as printed.")] = (
-        "safe"
-    )
-    guidance: Annotated[float, typer.Option(help="Classifier-free guidance; 0 is off.")] = 0.0
-    eos: Annotated[str, typer.Option(help="End-of-text: normal, never, or last to be committed.")] = "normal"
-    stop: Annotated[str, typer.Option(help="Rules that end a run early, joined by +: eos, prophet:option=value.")] = (
-        "none"
-    )
-    ice: Annotated[
-        str | None, typer.Option(help="Think in place: ice-sp, ice-pp or ice:option=value.", show_default="off")
-    ] = None
+    decoding: Options = option_flags()
     ice_fill: Annotated[
         bool, typer.Option("--ice-fill", help="With --ice: commit the thinking masks that remain, too.")
     ] = False
-    chat: Annotated[
-        bool | None, typer.Option("--chat/--no-chat", help="Use the chat template.", show_default="if there is one")
-    ] = None
 
-    def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of ``starr.generate``, all but the strategy; text forms are checked here, before a load."""
-        import starr
-        from starr.prompting.ice import ice
-        from starr.stop import stop_rules
+    def resolved(self) -> Options:
+        """The options of decoding; text forms are checked here, before a model is loaded."""
+        from starr.api import resolved
+        from starr.decode.prompts.ice import ice
 
-        if self.ice_fill and self.ice is None:
+        found = resolved(self.decoding)
+        if not self.ice_fill:
+            return found
+        if found.ice is None:
             raise InputError("--ice-fill needs --ice.", param="ice_fill")
-        names = (
-            *("max_tokens", "block_length", "temperature", "top_p", "top_k", "seed"),
-            *("max_forwards", "enforce", "guidance", "eos", "chat"),
-        )
-        forms = {
-            "cache": starr.cache(self.cache),
-            "stop": stop_rules(self.stop),
-            "ice": None if self.ice is None else ice(self.ice, fill=self.ice_fill),
-        }
-        return forms | {name: getattr(self, name) for name in names}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decode(Canvas):
-    """How one strategy decodes."""
-
-    strategy: Annotated[str, typer.Option(help="name:option=value,option=value; see `starr strategies`.")] = "starr"
-
-    def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of ``starr.generate``; strategy and cache are checked here, before a model is loaded."""
-        import starr
-
-        return {"strategy": starr.strategy(self.strategy)} | super().arguments()
+        return replace(found, ice=ice(found.ice, fill=True))

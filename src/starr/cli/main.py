@@ -17,12 +17,14 @@ from typing import Any
 import typer
 
 from starr.cli.app import app
+from starr.cli.ray import with_address
 from starr.errors import StarrError, did_you_mean
+from starr.options import ours
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    arguments = with_address(list(sys.argv[1:] if argv is None else argv))
     debug = "--debug" in arguments
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(AttributeError):
@@ -58,7 +60,9 @@ def explain(error: BaseException, arguments: list[str]) -> tuple[str, int]:
             return usage(error, arguments), 2
         case KeyboardInterrupt() | typer.Abort():
             return "", 130
-        case BrokenPipeError() | SystemExit():
+        case BrokenPipeError() | SystemExit(__context__=BrokenPipeError()):  # `starr … | head` has read what it wanted
+            return "", 0
+        case SystemExit():
             return "", 1
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             where = f" writing {error.filename}" if error.filename else ""
@@ -72,9 +76,12 @@ def explain(error: BaseException, arguments: list[str]) -> tuple[str, int]:
 
 def usage(error: Any, arguments: list[str]) -> str:
     """Typer's usage error in one line: the nearest option where one was misspelt, the value where one was refused."""
+    unknown = getattr(error, "option_name", None)
     near = getattr(error, "possibilities", None)
+    if type(error).__name__ == "NoSuchOption" and (known := ours(str(unknown), "--")):
+        return f"No such option {unknown!r}. {known}"
     if near:
-        return f"No such option {error.option_name!r}. {did_you_mean(error.option_name, near)}"
+        return f"No such option {unknown!r}. {did_you_mean(str(unknown), near)}"
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message())
         return ""

@@ -14,12 +14,12 @@ from starr.cli.verb import family, verb
 from starr.errors import InputError
 
 if TYPE_CHECKING:
-    from starr.model.layers import Shape
+    from starr.model.network.shape import Shape
     from starr.model.spec import ModelSpec
-    from starr.model.tokenizer import Tokenizer
+    from starr.model.text.tokenizer import Tokenizer
 
 KNOWN = (
-    ("bundled", "llada", "in this package: word problems and list functions"),
+    ("bundled", "llada", "in this package: word problems, list functions, lines of names, small grids"),
     ("GSAI-ML/LLaDA-8B-Base", "llada", "8 B, base"),
     ("GSAI-ML/LLaDA-8B-Instruct", "llada", "8 B, chat"),
     ("GSAI-ML/LLaDA-1.5", "llada", "8 B, chat, preference-tuned"),
@@ -27,28 +27,41 @@ KNOWN = (
     ("Dream-org/Dream-v0-Instruct-7B", "dream", "7 B, chat"),
     ("Dream-org/Dream-Coder-v0-Instruct-7B", "dream", "7 B, code"),
     ("apple/DiffuCoder-7B-cpGRPO", "dream", "7 B, code"),
+    ("inclusionAI/LLaDA-MoE-7B-A1B-Instruct", "llada_moe", "7 B, 1 B active, chat"),
+    ("inclusionAI/LLaDA2.0-mini", "llada2", "16 B, 1.4 B active, chat, block-causal"),
+    ("inclusionAI/LLaDA2.1-mini", "llada2", "16 B, 1.4 B active, chat, block-causal, edits"),
+    ("JetLM/SDAR-4B-Chat", "sdar", "4 B, chat, block-causal"),
+    ("JetLM/SDAR-30B-A3B-Chat", "sdar_moe", "30 B, 3 B active, chat, block-causal"),
+    ("Gen-Verse/TraDo-4B-Instruct", "sdar", "4 B, chat, block-causal"),
+    ("Efficient-Large-Model/Fast_dLLM_v2_1.5B", "fast_dllm_v2", "1.5 B, chat, block-causal"),
+    ("ByteDance-Seed/Stable-DiffCoder-8B-Instruct", "stable_diffcoder", "8 B, code, block-causal"),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListOptions(Common):
+class ListModelsOptions(Common):
+    """The flags of ``starr models``."""
+
     json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowOptions(Common):
+class ShowModelOptions(Common):
+    """The flags of ``starr models show``."""
+
     name: Annotated[str, typer.Argument(metavar="NAME", help="bundled, a folder, or a hub id in the cache.")]
     json: Json = False
 
 
 def add(app: typer.Typer) -> None:
-    models = family(app, "models", "Models: which there are, and what a checkpoint holds.", ListOptions, show_all)
-    verb(models, "list", ListOptions, show_all)
-    verb(models, "show", ShowOptions, show_one)
+    """Add ``starr models`` and its verbs."""
+    models = family(app, "models", "Models: which there are, and what a checkpoint holds.", ListModelsOptions, show_all)
+    verb(models, "list", ListModelsOptions, show_all)
+    verb(models, "show", ShowModelOptions, show_one)
 
 
-def show_all(options: ListOptions) -> None:
-    """List the models known to work."""
+def show_all(options: ListModelsOptions) -> None:
+    """List models of the families that are read."""
     rows = [{"name": name, "family": kind, "here": is_here(name), "about": about} for name, kind, about in KNOWN]
     if options.json:
         print(dump(rows))
@@ -66,13 +79,14 @@ def is_here(name: str) -> bool:
     return isinstance(try_to_load_from_cache(name, "config.json"), str)
 
 
-def show_one(options: ShowOptions) -> None:
+def show_one(options: ShowModelOptions) -> None:
     """Show what a checkpoint says of itself."""
     from starr.model.load import read_folder
 
     folder, name = find(options.name)
     spec, tokenizer, _ = read_folder(folder, name)
-    facts = describe(spec, tokenizer) | {"files": f"{size_of(folder) / 1e6:,.1f} MB", "folder": str(folder)}
+    facts = describe(spec, tokenizer) | {"needs": needs_of(folder, spec.shape)}
+    facts |= {"files": f"{size_of(folder) / 1e6:,.1f} MB", "folder": str(folder)}
     if options.json:
         print(dump(facts))
     else:
@@ -80,9 +94,19 @@ def show_one(options: ShowOptions) -> None:
         print("\n".join(f"{key:<{width}}  {value}" for key, value in facts.items()))
 
 
+def needs_of(folder: Path, shape: Shape) -> str:
+    """Memory by dtype: weights, the largest tensor and one forward."""
+    from starr.model.files.memory import DTYPES, POSITIONS, gigabytes, need
+    from starr.model.files.weights import read_headers, weight_files
+
+    found = read_headers(weight_files(folder))
+    sizes = ", ".join(f"{gigabytes(need(found, shape, size).total)} in {name}" for name, size in DTYPES.items())
+    return f"{sizes}, with a forward of {POSITIONS} positions"
+
+
 def find(name: str) -> tuple[Path, str]:
     """The folder of a model that is on this machine: a hub id is looked up in the cache and never fetched."""
-    from starr.model.hub import locate
+    from starr.model.files.hub import locate
 
     if name == "bundled" or Path(name).expanduser().exists() or "/" not in name:
         return locate(name)
@@ -92,23 +116,29 @@ def find(name: str) -> tuple[Path, str]:
         return Path(snapshot_download(name, local_files_only=True)), name
     except Exception:  # whatever the hub's client says, the files are not here
         raise InputError(
-            f"{name!r} is no folder and not in the hub's cache.", hint=f"`starr run --model {name} ...` fetches it."
+            f"{name!r} is neither a folder nor in the hub's cache.", hint=f"`starr run --model {name} ...` fetches it."
         ) from None
 
 
 def describe(spec: ModelSpec, tokenizer: Tokenizer) -> dict[str, Any]:
+    """A checkpoint in words, by key."""
     shape = spec.shape
+    routing = shape.routing
+    experts = f", {routing.chosen} of {routing.experts} experts of {routing.width}" if routing else ""
     heads = f"{shape.heads} heads, {shape.kv_heads} for keys and values"
     return {
         "name": spec.name,
         "family": spec.family,
         "parameters": f"{parameters(shape):,}",
-        "shape": f"{shape.layers} layers, width {shape.width}, mlp {shape.mlp_width}, {heads}",
+        "shape": f"{shape.layers} layers, width {shape.width}, mlp {shape.mlp_width}{experts}, {heads}",
         "vocabulary": shape.vocab_size,
         "context": spec.max_length,
         "mask": f"{spec.mask_id} {tokenizer.piece(spec.mask_id)}",
         "ends": ", ".join(f"{token} {tokenizer.piece(token)}" for token in spec.eos_ids),
         "shifted": spec.shift,
+        "attention": "full" if spec.block_length is None else f"block-causal, {spec.block_length} positions a block",
+        "strategy": spec.habits.strategy,
+        "cache": spec.habits.cache,
         "chat template": tokenizer.has_chat,
     }
 
@@ -117,11 +147,12 @@ def parameters(shape: Shape) -> int:
     """Weights of a network of this shape, counted without making it."""
     import torch
 
-    from starr.model.transformer import Transformer
+    from starr.model.network.transformer import Transformer
 
     with torch.device("meta"):
         return sum(weight.numel() for weight in Transformer(shape).parameters())
 
 
 def size_of(folder: Path) -> int:
+    """Bytes of a folder's weight files."""
     return sum(path.stat().st_size for path in folder.glob("*.safetensors"))

@@ -11,22 +11,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from starr.cli.files import check_out, read_prompt, write
-from starr.cli.flags import Canvas, Json, Live, Out
+from starr.cli.flags import Decode, Json, Live, Out, option_flags
+from starr.cli.known import remark
 from starr.cli.report import clip, dump, note, table
 from starr.cli.verb import verb
 from starr.errors import InputError
+from starr.options import Options
 
 if TYPE_CHECKING:
+    from starr.decode.strategies.base import Strategy
+    from starr.decode.trace import Generation
     from starr.model.load import Model
-    from starr.strategy.base import Strategy
-    from starr.trace import Generation
 
 HEAD = ("strategy", "forwards", "positions", "tokens/forward", "seconds", "revocations", "text")
 LANES = 4  # of the page
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Canvas):
+class RaceOptions(Decode):
+    """The flags of ``starr race``."""
+
     prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="The prompt; - reads standard input.")]
     strategies: Annotated[str, typer.Option(help="Text forms separated by commas, or all.")] = (
         "confidence,threshold,starr"
@@ -37,13 +41,15 @@ class Options(Canvas):
     out: Out = None
     json: Json = False
     live: Live = False
+    decoding: Options = option_flags(leave=("strategy",))
 
 
 def add(app: typer.Typer) -> None:
-    verb(app, "race", Options, race)
+    """Add ``starr race``."""
+    verb(app, "race", RaceOptions, race)
 
 
-def race(options: Options) -> None:
+def race(options: RaceOptions) -> None:
     """Compare strategies on one prompt.
 
     Prints one table, fewest forwards first; -o writes a page that shows up to four of them on one clock.
@@ -53,17 +59,18 @@ def race(options: Options) -> None:
     check_out(options.out, "--out")
     prompt = read_prompt(options.prompt)
     runners = [starr.strategy(text) for text in split_forms(options.strategies)]
-    arguments = options.arguments() | {"trace": options.out is not None}
+    decoding = replace(options.resolved(), trace=options.out is not None)
     model = options.load()
-    starr.generate(model, prompt, **(arguments | {"max_forwards": 1}))  # the first forward of a process is slower
+    remark(model, prompt, options.quiet)
+    starr.generate(model, prompt, **replace(decoding, max_forwards=1).keywords())  # a process's first forward is slow
     if options.strategies.strip() == "all":
-        runners = [runner for runner in runners if servable(model, prompt, runner, arguments, options.quiet)]
-    results = list(run_lanes(model, prompt, runners, arguments, options.live and not options.quiet))
+        runners = [runner for runner in runners if servable(model, prompt, runner, decoding, options.quiet)]
+    results = list(run_lanes(model, prompt, runners, decoding, options.live and not options.quiet))
     results.sort(key=lambda result: result.stats.forwards)
-    right = [None if options.answer is None else is_right(result.text, options.answer) for result in results]
-    print(dump(as_dicts(results, right)) if options.json else show(results, right))
+    grades = [judge(prompt, result.text, options.answer) for result in results]
+    print(dump(as_dicts(results, grades)) if options.json else show(results, grades))
     if options.out is not None:
-        write_page(options, results, right)
+        write_page(options, results, grades)
 
 
 def split_forms(text: str) -> list[str]:
@@ -84,13 +91,13 @@ def split_forms(text: str) -> list[str]:
     return forms
 
 
-def servable(model: Model, prompt: str, runner: Strategy, arguments: dict[str, Any], quiet: bool) -> bool:
+def servable(model: Model, prompt: str, runner: Strategy, decoding: Options, quiet: bool) -> bool:
     """Whether a strategy can be had with these options; says why not, if it is the strategy or its cache."""
-    from starr.api import options_from, request_of
-    from starr.request import check_request
+    from starr.api import request_of
+    from starr.decode.check import check_request
 
     try:
-        check_request(request_of(model, prompt, options_from(arguments | {"strategy": runner})), model)
+        check_request(request_of(model, prompt, replace(decoding, strategy=runner)), model)
     except InputError as error:
         if error.param not in ("strategy", "cache"):
             raise
@@ -100,40 +107,49 @@ def servable(model: Model, prompt: str, runner: Strategy, arguments: dict[str, A
 
 
 def run_lanes(
-    model: Model, prompt: str, runners: list[Strategy], arguments: dict[str, Any], live: bool
+    model: Model, prompt: str, runners: list[Strategy], decoding: Options, live: bool
 ) -> Iterable[Generation]:
     """One after the other, so that each has the machine to itself and seconds compare."""
     import starr
 
+    lanes = [replace(decoding, strategy=runner).keywords() for runner in runners]
     if not live:
-        yield from (starr.generate(model, prompt, strategy=runner, **arguments) for runner in runners)
+        yield from (starr.generate(model, prompt, **arguments) for arguments in lanes)
         return
     from starr.viewer.terminal import Live
 
     with Live([runner.name for runner in runners], stream=sys.stderr) as screen:
-        for lane, runner in enumerate(runners):
-            for event in starr.stream(model, prompt, strategy=runner, **arguments):
+        for lane, arguments in enumerate(lanes):
+            for event in starr.stream(model, prompt, **arguments):
                 screen.show(event, lane)
                 if event.generation is not None:
                     yield event.generation
 
 
+def judge(prompt: str, text: str, answer: str | None) -> dict[str, bool]:
+    """``right`` where the answer is given; ``right`` and ``formed`` where the prompt is a packaged problem's."""
+    if answer is not None:
+        return {"right": is_right(text, answer)}
+    from starr.evals.tasks.bundled import judge as judge_packaged
+
+    found = judge_packaged(prompt, text)
+    return {} if found is None else {"right": found[0], "formed": found[1]}
+
+
 def is_right(text: str, answer: str) -> bool:
     """Whether a text's final number equals a numeric answer, or the text contains one in words."""
-    from starr.evals.extract import final, same_value, value
+    from starr.evals.grading.extract import final, same_value, value
 
     return same_value(final(text), answer) if value(answer) is not None else answer.strip().lower() in text.lower()
 
 
-def as_dicts(results: list[Generation], right: list[bool | None]) -> list[dict[str, Any]]:
-    """What ``starr run --json`` prints of each, and ``correct`` where the answer is known."""
-    told = ({} if known is None else {"correct": known} for known in right)
-    return [result.to_dict() | more for result, more in zip(results, told, strict=True)]
+def as_dicts(results: list[Generation], grades: list[dict[str, bool]]) -> list[dict[str, Any]]:
+    """What ``starr run --json`` prints of each, and its grades where they are known."""
+    return [result.to_dict() | known for result, known in zip(results, grades, strict=True)]
 
 
-def show(results: list[Generation], right: list[bool | None]) -> str:
+def show(results: list[Generation], grades: list[dict[str, bool]]) -> str:
     """The table; its texts fill what is left of the terminal's width."""
-    marks = {None: "", True: "✓ ", False: "✗ "}
     rows = [
         (
             result.strategy,
@@ -147,17 +163,22 @@ def show(results: list[Generation], right: list[bool | None]) -> str:
     ]
     width = max(len(line) for line in table(HEAD[:-1], rows).splitlines())
     room = max(40, shutil.get_terminal_size((200, 24)).columns - width - 2)
-    texts = [clip(marks[known] + result.text, room) for result, known in zip(results, right, strict=True)]
+    marks = [" ".join(f"{'✓' if good else '✗'} {name}" for name, good in known.items()) for known in grades]
+    texts = [clip(f"{mark} {result.text}", room) for result, mark in zip(results, marks, strict=True)]
     return table(HEAD, [(*row, text) for row, text in zip(rows, texts, strict=True)])
 
 
-def write_page(options: Options, results: list[Generation], right: list[bool | None]) -> None:
+def write_page(options: RaceOptions, results: list[Generation], grades: list[dict[str, bool]]) -> None:
     """The page of the first lanes, on one clock."""
     from starr.viewer.html import page
 
     assert options.out is not None
     if len(results) > LANES:
         note(f"the page shows the {LANES} with the fewest forwards of {len(results)}", options.quiet)
-    lanes = zip(results[:LANES], right, strict=False)
-    traces = [replace(r.trace, answer=options.answer, correct=known).to_dict() for r, known in lanes if r.trace]
-    write(options.out, page(traces, "starr race"))
+    lanes = zip(results[:LANES], grades, strict=False)
+    traces = [
+        replace(r.trace, answer=options.answer, right=known.get("right"), formed=known.get("formed")).to_dict()
+        for r, known in lanes
+        if r.trace
+    ]
+    write(options.out, page(traces, "starr race"), options.quiet)

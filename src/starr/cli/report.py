@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from starr.errors import counted
+
 if TYPE_CHECKING:
-    from starr.trace import Stats
+    from starr.decode.trace import Stats
 
 
 def figures(stats: Stats) -> str:
     """The figures of a run in one line."""
     parts = [
-        f"{stats.forwards} forwards",
-        f"{stats.tokens} tokens",
+        counted(stats.forwards, "forward"),
+        counted(stats.tokens, "token"),
         f"{stats.tokens_per_forward:.2f} tokens per forward",
         f"{stats.tokens_per_second:.0f} tokens per second",
-        f"{stats.positions} positions",
-        f"{stats.revocations} revocations",
+        counted(stats.positions, "position"),
+        counted(stats.revocations, "revocation"),
     ]
     return " · ".join(parts)
 
@@ -45,6 +47,12 @@ def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
         padded = (f"{cell:{'>' if r else '<'}{w}}" for cell, w, r in zip(line, widths, right, strict=True))
         lines.append("  ".join(padded).rstrip())
     return "\n".join(lines)
+
+
+def three(figures: Mapping[str, Any]) -> tuple[float | str, ...]:
+    """Right, formed and both in percent; formed is a dash where only the answer is graded."""
+    shares = (figures[name] for name in ("right", "formed", "both"))
+    return tuple("–" if share is None else round(100 * share, 1) for share in shares)
 
 
 def clip(text: str, width: int) -> str:

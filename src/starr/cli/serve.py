@@ -2,21 +2,43 @@
 
 from __future__ import annotations
 
-import importlib.util
-from dataclasses import dataclass, fields
-from typing import Annotated
+import logging
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from starr.cli.flags import Place
+from starr.cli.flags import ModelFlags
+from starr.cli.ray import ReplicaFlags
 from starr.cli.verb import verb
-from starr.errors import InputError
+from starr.optional import need
+
+if TYPE_CHECKING:
+    from starr.cluster.replica import Replicas
+    from starr.model.load import Model
+    from starr.server.settings import Settings
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Place):
+class ServeOptions(ReplicaFlags, ModelFlags):
+    """The flags of ``starr serve``."""
+
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8000
+    strategy: Annotated[
+        str | None, typer.Option(help="Strategy of requests that name none.", show_default="the model's")
+    ] = None
+    cache: Annotated[str | None, typer.Option(help="Cache of requests that name none.", show_default="the model's")] = (
+        None
+    )
+    block_length: Annotated[
+        int,
+        typer.Option(help="Block length of requests that name none; 0 is the whole canvas.", min=0),
+    ] = 32
+    max_tokens: Annotated[int, typer.Option(help="Canvas of requests that name no length.", min=1)] = 128
+    served_model_name: Annotated[
+        str | None, typer.Option(help="What clients call the model.", show_default="its own name")
+    ] = None
     api_key: Annotated[
         str | None, typer.Option(help="Key that clients must send.", envvar="STARR_API_KEY", show_default="none")
     ] = None
@@ -32,26 +54,72 @@ class Options(Place):
     body_timeout: Annotated[float, typer.Option(help="Seconds to send a request in.", min=0.1)] = 30.0
     timeout: Annotated[float, typer.Option(help="Seconds until a request is given up.", min=0.1)] = 600.0
     grace: Annotated[float, typer.Option(help="Seconds that running requests get at shutdown.", min=0)] = 10.0
+    header_timeout: Annotated[float, typer.Option(help="Seconds to send the headers in.", min=0.1)] = 10.0
+    max_connections: Annotated[
+        int | None, typer.Option(help="Most open connections.", min=1, show_default="half of the open-file limit")
+    ] = None
+    allow_host: Annotated[
+        list[str] | None, typer.Option(help="A name of this server to take as Host; repeatable.", show_default="local")
+    ] = None
+    trust_proxy: Annotated[bool, typer.Option("--trust-proxy", help="Believe X-Forwarded-For.")] = False
+    stuck: Annotated[float, typer.Option(help="Seconds of one step after which /health fails.", min=1)] = 120.0
     cors: Annotated[
         list[str] | None, typer.Option(help="An origin whose pages may call; repeatable.", show_default="none")
     ] = None
 
+    def decoding(self) -> dict[str, Any]:
+        """Options of decoding for requests that name none; text forms are checked here, before a load."""
+        import starr
+
+        found: dict[str, Any] = {"max_tokens": self.max_tokens, "block_length": self.block_length or None}
+        if self.strategy is not None:
+            found["strategy"] = starr.strategy(self.strategy)
+        return found if self.cache is None else found | {"cache": starr.cache(self.cache)}
+
+    def say(self, text: str) -> None:
+        """A line for people; beside a server's others it is JSON as they are."""
+        logging.getLogger("starr.server").info(text)
+
+    def served(self) -> Model:
+        """The model under the name that clients use."""
+        model = self.load()
+        return model if self.served_model_name is None else replace(model, name=self.served_model_name)
+
 
 def add(app: typer.Typer) -> None:
-    verb(app, "serve", Options, serve)
+    """Add ``starr serve``."""
+    verb(app, "serve", ServeOptions, serve)
 
 
-def serve(options: Options) -> None:
+def serve(options: ServeOptions) -> None:
     """Serve an OpenAI-compatible API.
 
     Requests join and leave one batch between steps, each with its own strategy and cache.
     """
-    absent = [name for name in ("fastapi", "uvicorn", "prometheus_client") if importlib.util.find_spec(name) is None]
-    if absent:
-        raise InputError(f"The server needs {', '.join(absent)}.", hint="pip install 'starr-dlm[serve]'")
+    need("serve", "The server")
     from starr.server.settings import Settings
     from starr.server.start import serve as start
 
+    replicas = options.numbers()
     shared = [f.name for f in fields(Settings) if hasattr(options, f.name)]
     given = {name: getattr(options, name) for name in shared} | {"cors": tuple(options.cors or ())}
-    start(options.load, Settings(**given), quiet=options.quiet)
+    settings = Settings(**given | {"allow_host": tuple(options.allow_host or ()), "defaults": options.decoding()})
+    if replicas is None:
+        start(options.served, settings, quiet=options.quiet)
+    else:
+        on_replicas(options, replicas, settings)
+
+
+def on_replicas(options: ServeOptions, replicas: Replicas, settings: Settings) -> None:
+    """Serve with Ray, or write the file that tells Ray how."""
+    from starr.cluster.serve import Served, serve_on, write_config
+    from starr.cluster.worker import ModelSource
+    from starr.named import text_form
+
+    plain = {n: v if v is None or isinstance(v, int) else text_form(v) for n, v in settings.defaults.items()}
+    source = ModelSource(options.model, options.device, options.dtype)
+    served = Served(source, options.served_model_name, replicas, replace(settings, defaults=plain))
+    if options.write_config is not None:
+        write_config(options.write_config, served)
+    else:
+        serve_on(options.ray or "", served, quiet=options.quiet)

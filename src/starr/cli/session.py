@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starr.errors import InputError, did_you_mean
+from starr.named import convert, options_of, text_form
+from starr.options import SET, Options, options_at
+
+if TYPE_CHECKING:
+    from starr.decode.strategies.base import Strategy
 
 HELP = """\
 /strategy [FORM]    show or change the strategy, e.g. /strategy threshold:tau=0.8
@@ -18,26 +23,16 @@ HELP = """\
 /quit               end (also Ctrl-D); Ctrl-C stops an answer"""
 
 COMMANDS = ("/strategy", "/cache", "/set", "/live", "/history", "/reset", "/help", "/quit")
-SETTABLE: dict[str, type] = {
-    "max_tokens": int,
-    "block_length": int,
-    "temperature": float,
-    "top_p": float,
-    "top_k": int,
-    "seed": int,
-    "max_forwards": int,
-    "enforce": str,
-    "guidance": float,
-    "eos": str,
-}
+SETTABLE = {option.name: option for option in options_at(SET)}
 
 
 @dataclass(frozen=True)
 class Session:
     """What was said, and how the next answer is decoded."""
 
-    arguments: dict[str, Any]
+    options: Options
     live: bool = False
+    single: bool = False  # the model knows single questions: the conversation is kept, but not sent
     messages: list[dict[str, str]] = field(default_factory=list)
 
     def said(self, question: str, text: str) -> Session:
@@ -49,13 +44,22 @@ class Session:
         """The conversation without its oldest turn."""
         return replace(self, messages=self.messages[2:])
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """How the next answer is decoded, as keyword arguments of ``starr.stream``."""
+        return self.options.keywords()
+
     def having(self, **changed: Any) -> Session:
-        return replace(self, arguments=self.arguments | changed)
+        """The conversation with other options; their bounds and text forms are checked."""
+        from starr.api import resolved
+
+        return replace(self, options=resolved(replace(self.options, **changed)))
 
 
 def turn(session: Session, question: str) -> list[dict[str, str]]:
     """The messages to send for a question."""
-    return [*session.messages, {"role": "user", "content": question}]
+    before = [] if session.single else session.messages
+    return [*before, {"role": "user", "content": question}]
 
 
 def obey(session: Session, line: str) -> tuple[Session, str | None]:
@@ -74,7 +78,7 @@ def obey(session: Session, line: str) -> tuple[Session, str | None]:
         case "/history", []:
             return session, "\n".join(f"{m['role']}: {m['content']}" for m in session.messages) or "Nothing said yet."
         case "/strategy" | "/cache", []:
-            return session, form(session.arguments[word[1:]])
+            return session, shown(session, word[1:])
         case "/strategy" | "/cache", [text]:
             return choose(session, word[1:], text)
         case "/set", []:
@@ -87,50 +91,42 @@ def obey(session: Session, line: str) -> tuple[Session, str | None]:
 
 
 def choose(session: Session, kind: str, text: str) -> tuple[Session, str]:
-    import starr
-
-    member = starr.strategy(text) if kind == "strategy" else starr.cache(text)
-    return session.having(**{kind: member}), f"{kind} {form(member)}"
+    """Take another strategy or cache."""
+    changed = session.having(**{kind: text})
+    return changed, f"{kind} {shown(changed, kind)}"
 
 
 def change(session: Session, name: str, value: str) -> tuple[Session, str]:
     """Set an argument of decoding, or else an option of the present strategy."""
-    strategy = session.arguments["strategy"]
     if name in SETTABLE:
-        return session.having(**{name: convert(name, value)}), f"{name} {value}"
-    known = [option.name for option in options_of(strategy)]
+        return session.having(**{name: convert(SETTABLE[name], value)}), f"{name} {value}"
+    strategy = strategy_of(session)
+    known = [option.name for option in options_of(type(strategy))]
     if name not in known:
         raise InputError(f"There is nothing named {name!r} to set.", hint=did_you_mean(name, [*SETTABLE, *known]))
-    text = form(strategy)
+    text = text_form(strategy)
     kept = [part for part in text.partition(":")[2].split(",") if part and part.partition("=")[0] != name]
     return choose(session, "strategy", f"{strategy.name}:{','.join([*kept, f'{name}={value}'])}")
 
 
-def convert(name: str, value: str) -> Any:
-    kind = SETTABLE[name]
-    if value == "none" and name in ("block_length", "max_forwards"):
-        return None
-    try:
-        return kind(value)
-    except ValueError:
-        raise InputError(f"{name} must be {kind.__name__}, got {value!r}.", param=name) from None
-
-
 def settings(session: Session) -> str:
     """Every value that /set can change, one per line."""
-    strategy = session.arguments["strategy"]
-    lines = [f"{name} {session.arguments[name]}" for name in SETTABLE]
-    lines += [f"{option.name} {getattr(strategy, option.name)}" for option in options_of(strategy)]
+    strategy = strategy_of(session)
+    lines = [f"{name} {shown(session, name)}" for name in SETTABLE]
+    lines += [f"{option.name} {getattr(strategy, option.name)}" for option in options_of(type(strategy))]
     return "\n".join(lines)
 
 
-def options_of(strategy: Any) -> Any:
-    from starr.strategy.registry import options_of as read
+def strategy_of(session: Session) -> Strategy:
+    """The present strategy."""
+    import starr
 
-    return read(type(strategy))
+    return starr.strategy(session.options.strategy or "starr")
 
 
-def form(member: Any) -> str:
-    from starr.strategy.registry import text_form
-
-    return text_form(member)
+def shown(session: Session, name: str) -> str:
+    """An option's value as it is written: members in their text form, several joined by +."""
+    value = getattr(session.options, name)
+    if isinstance(value, tuple):
+        return "+".join(part if isinstance(part, str) else text_form(part) for part in value) or "none"
+    return text_form(value) if hasattr(value, "paper") else str(value)

@@ -13,44 +13,49 @@ from starr.cli.verb import family, verb
 from starr.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from starr.strategy.registry import Entry
+    from starr.named import Entry
 
 TITLES = {
     "strategies": "Strategies (--strategy)",
     "caches": "Caches (--cache)",
-    "stop_rules": "Stop rules (--stop)",
+    "stop_rules": "Stop rules (--stop-rule)",
     "ice": "In-place chain of thought (--ice)",
 }
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListOptions(Common):
+class ListStrategiesOptions(Common):
+    """The flags of ``starr strategies``."""
+
     json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowOptions(Common):
+class ShowStrategyOptions(Common):
+    """The flags of ``starr strategies show``."""
+
     name: Annotated[str, typer.Argument(metavar="NAME", help="A strategy, a cache, a stop rule or ice.")]
     json: Json = False
 
 
 def add(app: typer.Typer) -> None:
+    """Add ``starr strategies`` and its verbs."""
     about = "Strategies, caches, stop rules: paper, options, defaults."
-    strategies = family(app, "strategies", about, ListOptions, show_all)
-    verb(strategies, "list", ListOptions, show_all)
-    verb(strategies, "show", ShowOptions, show_one)
+    strategies = family(app, "strategies", about, ListStrategiesOptions, show_all)
+    verb(strategies, "list", ListStrategiesOptions, show_all)
+    verb(strategies, "show", ShowStrategyOptions, show_one)
 
 
 def everything() -> dict[str, list[Entry[Any]]]:
     """What there is, by kind."""
     import starr
-    from starr.prompting.ice import ices
-    from starr.stop import stops
+    from starr.decode.prompts.ice import ices
+    from starr.decode.stops import stops
 
     return {"strategies": starr.strategies(), "caches": starr.caches(), "stop_rules": stops(), "ice": ices()}
 
 
-def show_all(options: ListOptions) -> None:
+def show_all(options: ListStrategiesOptions) -> None:
     """List every strategy, cache, stop rule and in-place template with its options."""
     if options.json:
         print(dump({kind: [*map(to_dict, entries)] for kind, entries in everything().items()}))
@@ -61,7 +66,7 @@ def show_all(options: ListOptions) -> None:
             print(describe(entry, indent="  "), end="\n\n")
 
 
-def show_one(options: ShowOptions) -> None:
+def show_one(options: ShowStrategyOptions) -> None:
     """Show one: paper, meaning, options and defaults."""
     known = {entry.name: entry for entries in everything().values() for entry in entries}
     if options.name not in known:
@@ -73,7 +78,7 @@ def show_one(options: ShowOptions) -> None:
 
 def describe(entry: Entry[Any], indent: str = "") -> str:
     """An entry in a few lines: name and paper, meaning, traits, options, presets."""
-    from starr.catalogue import limits, shown
+    from starr.decode.catalogue import limits, shown
 
     lines = [f"{entry.name}  ({entry.paper})", f"  {entry.help}"]
     facts = traits(entry)
@@ -93,9 +98,10 @@ def describe(entry: Entry[Any], indent: str = "") -> str:
 
 def traits(entry: Entry[Any]) -> str:
     """Whether a strategy revokes and which signals it needs; "" for anything else."""
-    from starr.catalogue import revokes
+    from starr.decode.catalogue import revokes
+    from starr.decode.strategies.base import Strategy
 
-    if not hasattr(entry.kind, "revokes"):
+    if not issubclass(entry.kind, Strategy):
         return ""
     signals = ", ".join(sorted(entry.kind.signals)) or "none"
     return f"revokes: {revokes(entry)} · signals: {signals}"
@@ -105,8 +111,9 @@ def to_dict(entry: Entry[Any]) -> dict[str, Any]:
     """An entry as JSON."""
     fields = ("name", "type", "default", "help", "choices", "low", "high")
     body = {"name": entry.name, "paper": entry.paper, "help": entry.help, "presets": entry.presets}
-    if hasattr(entry.kind, "revokes"):
-        from starr.catalogue import revokes
+    from starr.decode.catalogue import revokes
+    from starr.decode.strategies.base import Strategy
 
+    if issubclass(entry.kind, Strategy):
         body |= {"revokes": revokes(entry), "signals": sorted(entry.kind.signals)}
     return body | {"options": [{name: getattr(option, name) for name in fields} for option in entry.options]}

@@ -14,20 +14,25 @@ from starr.cli.report import clip, dump, note, table
 from starr.cli.verb import group, verb
 from starr.cli.vote import VoteOptions, vote
 from starr.errors import InputError, did_you_mean
+from starr.optional import need
 
 PLOTS = ("token", "map", "curves")
 HEAD = ("file", "strategy", "cache", "length", "forwards", "tokens", "commits", "revocations", "text")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShowOptions(Common):
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Traces, as `starr run --trace` writes them.")]
+class ShowTraceOptions(Common):
+    """The flags of ``starr trace show``."""
+
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Traces, as `starr run --trace` writes them.")]
     out: Out = None
     json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlotOptions(Common):
+    """The flags of ``starr trace plot``."""
+
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A trace file.")]
     out: Annotated[Path, typer.Option("-o", "--out", help="Picture to write: .png or .svg.")]
     kind: Annotated[str, typer.Option(help="token (one position's life), map, or curves.")] = "map"
@@ -35,19 +40,20 @@ class PlotOptions(Common):
 
 
 def add(app: typer.Typer) -> None:
-    traces = group("Show, plot or count out what happened in a run.")
+    """Add ``starr trace`` and its verbs."""
+    traces = group("Show, plot or vote on what happened in a run.")
     app.add_typer(traces, name="trace")
-    verb(traces, "show", ShowOptions, show)
+    verb(traces, "show", ShowTraceOptions, show)
     verb(traces, "plot", PlotOptions, plot)
     verb(traces, "vote", VoteOptions, vote)
 
 
-def show(options: ShowOptions) -> None:
+def show(options: ShowTraceOptions) -> None:
     """Summarise traces, or with -o write a page.
 
     The page shows up to four of them side by side.
     """
-    from starr.trace import read
+    from starr.decode.trace import read
 
     check_out(options.out, "--out")
     bodies = [read(path) for path in options.files]
@@ -60,11 +66,13 @@ def show(options: ShowOptions) -> None:
         return
     from starr.viewer.html import page
 
-    write(options.out, page(bodies, ", ".join(path.name for path in options.files)))
-    note(f"wrote {options.out}", options.quiet)
+    write(options.out, page(bodies, ", ".join(path.name for path in options.files)), options.quiet)
 
 
 def summary(path: Path, body: dict[str, Any]) -> tuple[Any, ...]:
+    """One trace's line of the table."""
+    from starr.decode.trace_format import Action
+
     stats = body.get("stats", {})
     actions = [action for step in body["steps"] for action in step["action"]]
     return (
@@ -74,15 +82,15 @@ def summary(path: Path, body: dict[str, Any]) -> tuple[Any, ...]:
         body.get("length", 0),
         stats.get("forwards", len(body["steps"])),
         stats.get("tokens", 0),
-        actions.count(1),
-        actions.count(2),
+        actions.count(Action.COMMIT),
+        actions.count(Action.REVOKE),
         body.get("text", ""),
     )
 
 
 def plot(options: PlotOptions) -> None:
     """Draw a trace as a picture for a paper."""
-    from starr.trace import read
+    from starr.decode.trace import read
 
     if options.kind not in PLOTS:
         raise InputError(f"Unknown plot {options.kind!r}.", hint=did_you_mean(options.kind, PLOTS), param="kind")
@@ -90,6 +98,7 @@ def plot(options: PlotOptions) -> None:
         raise InputError(f"--out must end in .png or .svg, got {options.out}.", param="out")
     check_out(options.out, "--out")
     body = read(options.file)
+    need("eval", "trace plot")
     from starr.viewer import plots
 
     draw(plots, options, body)
@@ -97,6 +106,7 @@ def plot(options: PlotOptions) -> None:
 
 
 def draw(plots: Any, options: PlotOptions, body: dict[str, Any]) -> None:
+    """Make the plot that was asked for."""
     if options.kind == "token":
         plots.token(body, options.out, position=options.position)
     elif options.position is not None:

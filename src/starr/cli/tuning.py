@@ -11,55 +11,59 @@ import typer
 
 from starr.cli.benchmark import Shared
 from starr.cli.files import check_out
-from starr.cli.flags import Json
-from starr.cli.report import dump, note, table
+from starr.cli.flags import Json, flag_of
+from starr.cli.report import dump, note, table, three
 from starr.cli.verb import verb
 from starr.errors import InputError, WorkError
 
 if TYPE_CHECKING:
     from starr.evals.reproduce.bench import Bench
-    from starr.evals.runs import Run
-    from starr.evals.store import Sample
+    from starr.evals.run.runs import Run
+    from starr.evals.run.store import Sample
     from starr.evals.tune import Tuned
 
-HEAD = ("candidate", "n", "accuracy %", "difference", "interval", "forwards", "front")
+HEAD = ("candidate", "n", "right %", "formed %", "both %", "difference", "interval", "forwards", "front")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options(Shared):
+class TuneOptions(Shared):
+    """The flags of ``starr tune``."""
+
     task: Annotated[str, typer.Argument(metavar="TASK", help="The benchmark to tune on.")]
     strategy: Annotated[str, typer.Option(help="What to tune, as a text form.")] = "starr"
     grid: Annotated[list[str], typer.Option(help="option=a/b/c; may be given many times.")] = ()  # type: ignore[assignment]
-    random: Annotated[int | None, typer.Option(help="Draw this many of the grid's combinations.")] = None
+    random: Annotated[int | None, typer.Option(help="Draw this many of the grid's combinations at random.")] = None
     baseline: Annotated[str, typer.Option(help="What accuracy is compared with.")] = "confidence"
     loss: Annotated[float, typer.Option(help="Largest loss of accuracy, in points.")] = 2.0
     confidence: Annotated[float, typer.Option(help="How sure the bound must be kept.")] = 0.9
-    calibration: Annotated[int, typer.Option(help="Items to tune on; as many others are held out.")] = 64
+    calibration: Annotated[int, typer.Option(help="Items to tune on; as many others are held out.")] = 128
     cache: Annotated[str, typer.Option(help="Cache of all candidates.")] = "none"
-    block_length: Annotated[int | None, typer.Option(help="Decode in blocks of this length.")] = None
+    block_length: Annotated[int | None, flag_of("block_length")] = None
     out: Annotated[Path, typer.Option("-o", "--out", help="Preset file to write.")] = Path("tuned.json")
     work: Annotated[Path, typer.Option(help="Folder for the samples.")] = Path("runs/tune")
     json: Json = False
 
 
 def add(app: typer.Typer) -> None:
-    verb(app, "tune", Options, run)
+    """Add ``starr tune``."""
+    verb(app, "tune", TuneOptions, run)
 
 
-def run(options: Options) -> None:
+def run(options: TuneOptions) -> None:
     """Find the fastest options that keep the accuracy.
 
     Successive halving over the grid on a calibration split; prints the accuracy-forwards front, the chosen text form
     and its score on held-out items, and writes a preset file for --strategy @FILE.
     """
-    from starr.evals.evaluate import open_store
     from starr.evals.reproduce.bench import Bench
-    from starr.evals.runs import make_runs
+    from starr.evals.run.evaluate import open_store
+    from starr.evals.run.runs import make_runs
     from starr.evals.tune import Bound, candidates, parse_grid, tune, write_preset
 
     check_out(options.out, "--out")
     bound = Bound(options.loss, options.confidence)
-    forms = candidates(options.strategy, parse_grid(options.grid), options.random, options.seed)
+    bound.check(options.calibration)
+    forms = candidates(options.strategy, parse_grid(options.grid), options.random, options.decoding.seed)
     runs = make_runs(forms, [options.cache], options.block_length)
     base = make_runs([options.baseline], [options.cache], options.block_length)[0]
     model, task, settings = options.prepare(options.task)
@@ -75,7 +79,7 @@ def run(options: Options) -> None:
         )
     facts = {"task": options.task, "baseline": base.name, "loss": bound.points, "confidence": bound.confidence}
     write_preset(tuned, options.out, facts)
-    note(f"Written to {options.out}: use it as --strategy @{options.out}", options.quiet)
+    note(f"wrote {options.out}: use it as --strategy @{options.out}", options.quiet)
 
 
 def split(total: int, calibration: int) -> tuple[list[int], list[int]]:
@@ -89,29 +93,31 @@ def split(total: int, calibration: int) -> tuple[list[int], list[int]]:
 
 
 def measure(bench: Bench, run: Run, places: Sequence[int]) -> list[Sample]:
+    """A run's samples at these places of the bench."""
     return list(bench.measure_at([run], places)[0].samples)
 
 
 def show(tuned: Tuned) -> str:
+    """The candidates, fastest first; those on the accuracy-forwards front have a star."""
     fastest_first, best, rows = sorted(tuned.candidates, key=lambda s: s.forwards), -1.0, []
     for found in fastest_first:
-        on_front, best = found.accuracy > best, max(best, found.accuracy)
+        on_front, best = found.both > best, max(best, found.both)
         low, high = found.pair.interval
         rows.append((
-            found.run.name, found.n, round(100 * found.accuracy, 1), f"{100 * found.pair.difference:+.1f}",
+            found.run.name, found.n, *three(found.figures), f"{100 * found.pair.difference:+.1f}",
             f"{100 * low:+.1f} to {100 * high:+.1f}", round(found.forwards, 1), "*" if on_front else "",
         ))  # fmt: skip
     base = tuned.baseline
     lines = [
         table(HEAD, rows),
-        f"baseline {base['run']}: {100 * base['accuracy']:.1f} % at {base['forwards']:.1f} forwards",
+        f"baseline {base['run']}: {100 * base['both']:.1f} % at {base['forwards']:.1f} forwards",
     ]
     if tuned.winner is not None:
         held = tuned.held_out
         lines.append(f"chosen: {tuned.winner.run.strategy}")
         lines.append(
-            f"held out (n = {held['n']}): {100 * held['accuracy']:.1f} % against "
-            f"{100 * held['baseline_accuracy']:.1f} %, "
+            f"held out (n = {held['n']}): {100 * held['both']:.1f} % against "
+            f"{100 * held['baseline_both']:.1f} %, "
             f"{held['forwards']:.1f} forwards against {held['baseline_forwards']:.1f}; "
             f"the bound is {'kept' if held['kept'] else 'not shown to be kept'} there"
         )
@@ -119,11 +125,14 @@ def show(tuned: Tuned) -> str:
 
 
 def as_dict(tuned: Tuned) -> dict[str, object]:
+    """What ``--json`` prints."""
     rows = [
         {
             "strategy": s.run.strategy,
             "n": s.n,
-            "accuracy": s.accuracy,
+            "right": s.figures["right"],
+            "formed": s.figures["formed"],
+            "both": s.both,
             "forwards": s.forwards,
             "interval": s.pair.interval,
         }

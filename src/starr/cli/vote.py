@@ -14,6 +14,8 @@ from starr.cli.report import dump, table
 
 @dataclass(frozen=True, kw_only=True)
 class VoteOptions(Common):
+    """The flags of ``starr trace vote``."""
+
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A trace file.")]
     weights: Annotated[str, typer.Option(help="What a step's answer counts: fixed, linear or exp.")] = "exp"
     alpha: Annotated[float, typer.Option(help="With exp: how much more late steps count.")] = 5.0
@@ -21,17 +23,16 @@ class VoteOptions(Common):
 
 
 def vote(options: VoteOptions) -> None:
-    """Elect the answer that the steps agree on.
+    """Give the answer that most steps agree on.
 
     Every step is read as if all its proposals were committed; its answer is the number after ####, or the last one.
     """
-    from starr.evals.extract import final
-    from starr.trace import read
-    from starr.viewer.check import check
-    from starr.voting import vote as elect
+    from starr.decode.trace import read
+    from starr.evals.grading.extract import final
+    from starr.evals.voting import vote as vote_on
 
-    body = check(read(options.file), str(options.file))
-    found = elect(body, final, weights=options.weights, alpha=options.alpha)
+    body = read(options.file)
+    found = vote_on(body, final, weights=options.weights, alpha=options.alpha)
     last = final(body.get("text", ""))
     if options.json:
         print(dump({"answer": found.answer, "last": last, "totals": found.totals, "answers": found.answers}))
@@ -40,4 +41,4 @@ def vote(options: VoteOptions) -> None:
     ranked = sorted(found.totals.items(), key=lambda pair: -pair[1])
     rows = [(answer, found.answers.count(answer), round(total / share, 3)) for answer, total in ranked]
     print(table(("answer", "steps", "share of weight"), rows))
-    print(f"\nelected {found.answer} · the text says {last}")
+    print(f"\nthe steps agree on {found.answer} · the text says {last}")

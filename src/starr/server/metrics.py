@@ -7,9 +7,9 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from starr.server.job import Job
-from starr.server.outcome import Outcome
-from starr.server.pool import Pool
+from starr.server.http.outcome import FinishedRow
+from starr.server.queue.job import Job
+from starr.server.queue.pool import Pool
 
 SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0)
 TOKENS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -34,7 +34,6 @@ class Metrics:
         self.queued = self.histogram("vllm:request_queue_time_seconds", "Until the first forward.", SECONDS)
         self.inference = self.histogram("vllm:request_inference_time_seconds", "From first forward to last.", SECONDS)
         self.per_token = self.histogram("vllm:request_time_per_output_token_seconds", "Seconds per token.", SECONDS)
-        self.between = self.histogram("vllm:inter_token_latency_seconds", "Its mean over a row.", SECONDS)
         self.prompt_sizes = self.histogram("vllm:request_prompt_tokens", "Prompt tokens of a row.", TOKENS)
         self.sizes = self.histogram("vllm:request_generation_tokens", "Tokens of a row.", TOKENS)
         self.forwards = self.counter("starr:forwards", "Forwards, counted per row.")
@@ -45,15 +44,18 @@ class Metrics:
         self.failed = Counter("starr:failed", "Requests that failed or were late.", registry=self.registry)
 
     def gauge(self, name: str, help: str) -> Any:
+        """A gauge under vLLM's prefix, with the model's label."""
         return Gauge(f"vllm:{name}", help, ["model_name"], registry=self.registry).labels(self.model)
 
     def counter(self, name: str, help: str) -> Any:
+        """A counter with the model's label."""
         return Counter(name, help, ["model_name"], registry=self.registry).labels(self.model)
 
     def histogram(self, name: str, help: str, buckets: tuple[float, ...]) -> Any:
+        """A histogram with the model's label."""
         return Histogram(name, help, ["model_name"], buckets=buckets, registry=self.registry).labels(self.model)
 
-    def answered(self, job: Job, outcomes: list[Outcome]) -> None:
+    def answered(self, job: Job, outcomes: list[FinishedRow]) -> None:
         """Count a job that was answered."""
         for ticket, outcome in zip(job.tickets, outcomes, strict=True):
             end = ticket.ended_at or monotonic()
@@ -67,7 +69,6 @@ class Metrics:
             self.queued.observe(began - ticket.queued_at)
             self.inference.observe(end - began)
             self.per_token.observe((end - began) / max(made, 1))
-            self.between.observe((end - began) / max(made, 1))
             self.prompt_sizes.observe(ticket.request.start)
             self.sizes.observe(made)
             self.forwards.inc(outcome.stats.forwards)
@@ -76,4 +77,5 @@ class Metrics:
             self.pace.observe(outcome.stats.tokens_per_forward)
 
     def page(self) -> bytes:
+        """Everything, as Prometheus reads it."""
         return bytes(generate_latest(self.registry))

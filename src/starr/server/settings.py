@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from starr.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,4 +27,24 @@ class Settings:
     grace: float = 10.0  # seconds that running requests get to finish at shutdown
     ping: float = 15.0  # seconds between signs of life in a stream
     frame: float = 0.05  # least seconds between two frames of ``diffusing``
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # options of decoding for clients that send none
     cors: tuple[str, ...] = ()  # origins whose pages may call
+    allow_host: tuple[str, ...] = ()  # names that count as this server's, besides those of the machine
+    trust_proxy: bool = False  # believe X-Forwarded-For
+    header_timeout: float = 10.0  # seconds to send the headers in
+    max_connections: int | None = None  # open connections; never more than half of the files that may be open
+    stuck: float = 120.0  # seconds after which an engine thread that does not end its step counts as stuck
+
+    def __post_init__(self) -> None:
+        if self.api_key is not None and not self.api_key.strip():
+            raise InputError(
+                "The API key must not be empty.", hint="Leave --api-key out to have none.", param="api_key"
+            )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is reached from this machine only."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

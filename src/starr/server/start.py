@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 import socket
 from collections.abc import Callable
@@ -12,23 +11,28 @@ import uvicorn
 
 from starr.errors import StarrError, WorkError
 from starr.model.load import Model
-from starr.server.app import create_app
-from starr.server.guard import log_to_stderr
-from starr.server.settings import Settings
+from starr.server.connections import BACKLOG, listen, protocol, quieter
+from starr.server.http.app import create_app
+from starr.server.log import log_to_stderr
+from starr.server.settings import Settings, is_loopback
 
 log = logging.getLogger("starr.server")
 
 
 def serve(load: Callable[[], Model], settings: Settings, *, quiet: bool = False) -> None:
     """Serve until SIGINT or SIGTERM; raises when the model cannot be loaded or the address cannot be used."""
-    log_to_stderr(quiet)
+    lines = log_to_stderr(quiet)
     warn_if_open(settings)
+    address = listen(settings)  # before the model is loaded: nothing is lost if the port is taken
     server = server_of(load, settings)
     service = server.config.app.state.service  # type: ignore[union-attr]
     try:
-        server.run()
+        server.run(sockets=[address])
     except SystemExit:
-        raise WorkError(f"Cannot listen on {settings.host}:{settings.port}.", hint="Is the port in use?") from None
+        raise WorkError(f"Cannot listen on {settings.host}:{settings.port}.") from None
+    finally:
+        address.close()
+        lines.drain()
     if isinstance(service.failed, StarrError):
         raise service.failed
     if service.failed is not None:
@@ -42,8 +46,12 @@ def server_of(load: Callable[[], Model], settings: Settings) -> Server:
         app,
         host=settings.host,
         port=settings.port,
-        log_level="warning",
+        http=protocol(settings),
+        log_config=None,
         access_log=False,
+        proxy_headers=settings.trust_proxy,
+        forwarded_allow_ips="*" if settings.trust_proxy else None,
+        backlog=BACKLOG,
         timeout_graceful_shutdown=round(settings.grace) + 5,
         server_header=False,
     )
@@ -53,21 +61,28 @@ def server_of(load: Callable[[], Model], settings: Settings) -> Server:
 
 
 class Server(uvicorn.Server):
-    """Tells the engine of a shutdown first, so that running answers end within the grace time."""
+    """Says where it listens; tells the engine of a shutdown first, so that running answers end in the grace time."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Quieten the event loop's own errors, then listen."""
+        quieter(asyncio.get_running_loop())
+        await super().startup(sockets)
+        if self.started:
+            log.info("listening on %s (/ to watch it write, /v1 for clients, /docs for its fields)", self.address())
+
+    def address(self) -> str:
+        """Where a browser finds it."""
+        host, port = self.servers[0].sockets[0].getsockname()[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop taking requests while the engine threads finish theirs."""
         ending = asyncio.ensure_future(asyncio.to_thread(self.config.app.state.service.end))  # type: ignore[union-attr]
         await super().shutdown(sockets)
         await ending
 
 
 def warn_if_open(settings: Settings) -> None:
+    """Log a warning where anybody could use the server."""
     if settings.api_key is None and not is_loopback(settings.host):
         log.warning("listening on %s without a key: anybody who reaches it can use it (--api-key)", settings.host)
-
-
-def is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -1,8 +1,8 @@
 """From steps to frames: the whole canvas after every step, and the curves over steps.
 
-Frame k is the canvas after k steps: frame 0 is the start, frame n the end. A position's token at frame k is what the
-next step that sees it finds there, and its final token where no step sees it again; so frames hold what really was
-written, whatever the proposals were. What no step ever sees (blocks behind an end-of-text) is masked until the end.
+Frame k is the canvas after k steps: frame 0 is the start, frame n the end. A step records the tokens that it found. So
+a position's token at frame k is read from the next step whose window holds it, or else from the final canvas. Frames
+therefore hold what was written, not what was proposed. A position that no step's window holds is masked until the end.
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from starr.decode.trace_format import Action
+
 Trace = Mapping[str, Any]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 MASKED = -1
-COMMIT, REVOKE, REVISE = 1, 2, 3
+COMMIT, REVOKE, REVISE = int(Action.COMMIT), int(Action.REVOKE), int(Action.REVISE)
 
 
 def extent(trace: Trace) -> int:

@@ -11,22 +11,24 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
+from starr.decode.trace_format import check_trace
 from starr.errors import InputError
-from starr.viewer.check import check
 from starr.viewer.compare import differences
 from starr.viewer.frames import Trace
 from starr.viewer.pack import encode, pack
 from starr.viewer.words import ABOVE, BELOW, LANES, STATES, ZERO
 
 MOST_LANES = 4
-SCRIPTS = ("unpack", "frames", "draw", "text", "map", "curves", "life", "difference", "export", "controls", "main")
+SCRIPTS = (
+    "unpack", "frames", "draw", "text", "map", "curves", "life", "difference", "export", "controls", "link", "main",
+)  # fmt: skip
 
 
 def page(traces: Sequence[dict[str, Any]], title: str = "STaRR") -> str:
     """The page for one to four traces of format 1, one lane each."""
     if not 1 <= len(traces) <= MOST_LANES:
         raise InputError(f"A page shows 1 to {MOST_LANES} traces, not {len(traces)}.", hint="Give fewer or more.")
-    lanes: list[Trace] = [check(trace, f"trace {index + 1}") for index, trace in enumerate(traces)]
+    lanes: list[Trace] = [check_trace(trace, f"trace {index + 1}") for index, trace in enumerate(traces)]
     data = encode({"lanes": [pack(trace) for trace in lanes], "differences": differences(lanes)})
     style, script = style_text(), script_text()
     parts = {

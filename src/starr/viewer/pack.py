@@ -45,6 +45,8 @@ def pack(trace: Trace) -> dict[str, Any]:
         cells["threshold"] = delta([thousandths(values) for values in thresholds], windows)
     if any(step.get("label") for step in steps):
         cells["label"] = [int(value) for step in steps for value in step.get("label") or [0] * len(step["action"])]
+    if any(step.get("allowed") for step in steps):
+        cells["allowed"] = [value for step in steps for value in set_numbers(trace, step)]
     return {**header(trace), "length": rows.shape[1], "ids": ids, "pieces": [piece(trace, token) for token in ids],
             "windows": windows, "cells": cells, "curves": asdict(curves(trace, rows))}  # fmt: skip
 
@@ -52,7 +54,16 @@ def pack(trace: Trace) -> dict[str, Any]:
 def header(trace: Trace) -> dict[str, Any]:
     """What the page says about the run as a whole."""
     words = {key: trace.get(key) or "" for key in ("model", "strategy", "cache", "prompt", "text")}
-    return {**words, "answer": trace.get("answer"), "correct": trace.get("correct"), "stats": trace.get("stats", {})}
+    judged = {key: trace.get(key) for key in ("answer", "right", "formed")}
+    bound = {"constraint": trace.get("constraint", ""), "sets": trace.get("sets", [])}
+    return {**words, **judged, **bound, "stats": trace.get("stats", {}), "blocks": trace.get("blocks") or []}
+
+
+def set_numbers(trace: Trace, step: dict[str, Any]) -> list[int]:
+    """Which set each position of a step is restricted to; 0 where none is known."""
+    known = len(trace.get("sets", []))
+    given = step.get("allowed") or [0] * len(step["action"])
+    return [int(value) if 0 <= value < known else 0 for value in given]
 
 
 def vocabulary(trace: Trace, rows: Ints) -> list[int]:

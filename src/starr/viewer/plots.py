@@ -10,20 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
 
+from starr.decode.trace_format import check_trace
 from starr.errors import InputError, WorkError
-from starr.viewer.check import check
 from starr.viewer.frames import COMMIT, MASKED, REVISE, REVOKE, Floats, Ints, Trace, extent, frames, piece
 from starr.viewer.frames import curves as series
 from starr.viewer.words import ABOVE, BELOW, LOOK, ZERO, visible
-
-try:
-    from matplotlib import rc_context
-    from matplotlib.axes import Axes
-    from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.figure import Figure
-except ImportError:
-    raise InputError("Plots need matplotlib.", hint="Install it with: pip install 'starr-dlm[eval]'") from None
 
 MARKS = {COMMIT: ("o", "commit"), REVOKE: ("x", "revoke"), REVISE: ("D", "revise")}
 CONFIDENCE, THRESHOLD, REVOKED = LOOK["held"].light, LOOK["revised"].light, LOOK["revoked"].light
@@ -31,7 +27,7 @@ CONFIDENCE, THRESHOLD, REVOKED = LOOK["held"].light, LOOK["revised"].light, LOOK
 
 def token(trace: dict[str, Any], out: Path, *, position: int | None = None) -> None:
     """One position's confidence and threshold over steps, with what happened to it; by default the busiest position."""
-    check(trace, "trace")
+    check_trace(trace, "trace")
     action = grid(trace, "action")
     chosen = int(np.nansum(action > 0, axis=0).argmax()) if position is None else position
     if not 0 <= chosen < action.shape[1]:
@@ -56,7 +52,7 @@ def token(trace: dict[str, Any], out: Path, *, position: int | None = None) -> N
 
 def map(trace: dict[str, Any], out: Path) -> None:
     """Position by step: colour is confidence minus threshold (confidence minus a half where there is no threshold)."""
-    check(trace, "trace")
+    check_trace(trace, "trace")
     threshold, action = grid(trace, "threshold"), grid(trace, "action")
     compared = bool(np.isfinite(threshold).any())
     value = grid(trace, "confidence") - (threshold if compared else 0.5)
@@ -80,7 +76,7 @@ def map(trace: dict[str, Any], out: Path) -> None:
 
 def curves(trace: dict[str, Any], out: Path) -> None:
     """Masks left, commits and revocations, confidence with the threshold band, and positions queried, over steps."""
-    check(trace, "trace")
+    check_trace(trace, "trace")
     lines = series(trace, frames(trace))
     figure = Figure(figsize=(8, 5.5), layout="constrained")
     (masks, acts), (sure, cost) = figure.subplots(2, 2)

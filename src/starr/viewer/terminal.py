@@ -16,10 +16,11 @@ from rich.live import Live as Screen
 from rich.panel import Panel
 from rich.text import Text
 
+from starr.errors import counted
 from starr.viewer.words import LOOK, MASK, shown, visible
 
 if TYPE_CHECKING:
-    from starr.events import Event
+    from starr.decode.result import Event
 
 Canvas = list[tuple[str, str]]
 """(text of the token, state) for every position; state is masked, held or settled."""
@@ -28,7 +29,7 @@ FRAME_SECONDS, LINE_SECONDS = 0.08, 1.0
 
 
 @dataclass(slots=True)
-class Lane:
+class LiveLane:
     """What a lane showed last."""
 
     name: str
@@ -46,7 +47,7 @@ class Live:
 
     def __init__(self, names: Sequence[str], *, stream: IO[str] | None = None, console: Console | None = None) -> None:
         self.console = console or Console(file=stream, highlight=False)
-        self.lanes = [Lane(name) for name in names]
+        self.lanes = [LiveLane(name) for name in names]
         self.screen: Screen | None = None
 
     def __enter__(self) -> Live:
@@ -81,7 +82,7 @@ class Live:
         room = max(1, self.console.height // len(self.lanes) - 4)
         return Group(*(part for lane in self.lanes for part in self.parts(lane, None if whole else room)))
 
-    def parts(self, lane: Lane, room: int | None) -> tuple[Panel, Text]:
+    def parts(self, lane: LiveLane, room: int | None) -> tuple[Panel, Text]:
         """The lane's text in a frame, and its status below."""
         text = lane.text if room is None else clipped(lane.text, self.console, room)
         return Panel(text, title=Text(visible(lane.name)), title_align="left"), Text(lane.status, style="dim")
@@ -93,11 +94,11 @@ def status(event: Event) -> str:
     masks = sum(state == "masked" for _, state in event.canvas)
     return " · ".join(
         [
-            "⚑ done" if event.done else f"{masks} masks left",
-            f"{stats.forwards} forwards",
+            "⚑ done" if event.done else f"{counted(masks, 'mask')} left",
+            counted(stats.forwards, "forward"),
             f"{stats.tokens_per_forward:.2f} tokens per forward",
             f"{stats.tokens_per_second:.1f} tokens per second",
-            f"{stats.revocations} revocations",
+            counted(stats.revocations, "revocation"),
         ]
     )
 

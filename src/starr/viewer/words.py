@@ -25,8 +25,8 @@ class Look:
 STATES = (
     Look("masked", "not decided yet", "#8a9099", "#7d8590", "#8a9099"),
     Look("fresh", "committed in this step", "#00785a", "#2fd0a0", "bold underline #009e73"),
-    Look("held", "committed, may still be revoked", "#0072b2", "#56b4e9", "#56b4e9"),
-    Look("revoked", "taken back in this step", "#b84a00", "#ff8a4c", "bold strike #d55e00"),
+    Look("held", "committed, may still be revoked (remasked)", "#0072b2", "#56b4e9", "#56b4e9"),
+    Look("revoked", "taken back (remasked) in this step", "#b84a00", "#ff8a4c", "bold strike #d55e00"),
     Look("revised", "replaced in this step", "#9b3f74", "#e59ac4", "bold underline2 #cc79a7"),
     Look("settled", "can never change again", "#1b1f24", "#e6edf3", "default"),
     Look("frozen", "given, never decided", "#6b7178", "#9aa4ae", "italic #8a9099"),

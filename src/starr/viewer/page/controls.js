@@ -1,4 +1,4 @@
-// Play, steps, keys, pointers and the link that carries the state.
+// Play, steps, keys and pointers.
 
 function goTo(time) {
   change({ time: Math.max(0, Math.min(total(), time)) });
@@ -20,7 +20,7 @@ function jumpToStep(step, position = view.position) {
   change({ time: chosenLane().curves[view.clock][Math.min(step, chosenLane().steps)], position, playing: false });
 }
 
-// Lanes part at a step of both, so the clock that counts steps shows it.
+// Lanes differ after a step of both, so the clock that counts steps shows it.
 function jumpToParting(step, position) {
   Object.assign(view, { lane: view.a, clock: "forwards" });
   jumpToStep(step, position);
@@ -68,7 +68,7 @@ function movePosition(by) {
 
 function keepInSight(position) {
   chosenLane().view.cells[position].scrollIntoView({ block: "nearest" });
-  const box = at("map-scroll"), x = AXIS.left + position * drawn.size.width;
+  const box = at("map-scroll"), x = AXIS.left + Math.min(position, drawn.size.columns) * drawn.size.width;
   if (x < box.scrollLeft + AXIS.left || x > box.scrollLeft + box.clientWidth - 30) box.scrollLeft = x - box.clientWidth / 2;
 }
 
@@ -146,7 +146,7 @@ function listenToPictures() {
   map.addEventListener("pointerleave", () => change({ peek: null }));
   map.addEventListener("focus", () => change({ position: view.position ?? 0 }));
   for (const { canvas } of Object.values(CHARTS))
-    canvas.addEventListener("click", (event) => { view.playing = false; goTo(chartTime(canvas, event.offsetX, total())); });
+    canvas.addEventListener("click", (event) => { view.playing = false; goTo(chartTime(canvas, event.offsetX, drawn.axis)); });
 }
 
 function listen() {
@@ -155,6 +155,7 @@ function listen() {
   at("clock").addEventListener("change", (event) => changeClock(event.target.value));
   at("speed").addEventListener("change", (event) => change({ speed: Number(event.target.value) }));
   at("zoom").addEventListener("change", (event) => change({ zoom: event.target.value }));
+  at("whole").addEventListener("change", (event) => change({ whole: event.target.checked }));
   at("first").addEventListener("change", (event) => change({ a: Number(event.target.value) }));
   at("second").addEventListener("change", (event) => change({ b: Number(event.target.value) }));
   lanes.forEach(listenToLane);
@@ -162,34 +163,4 @@ function listen() {
   document.addEventListener("keydown", onKey);
   addEventListener("resize", () => change({}));
   addEventListener("hashchange", () => { if (location.hash.slice(1) !== linkText()) { readLink(); change({}); } });
-}
-
-function linkText() {
-  const words = { t: Number(view.time.toFixed(2)), p: view.position, lane: view.lane || null, clock: view.clock === "forwards" ? null : view.clock,
-    w: view.whitespace ? 1 : null, theme: view.theme, a: view.a === 0 ? null : view.a, b: view.b === 1 ? null : view.b };
-  return Object.entries(words).filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`).join("&");
-}
-
-// Browsers bound how often an address may change, so it follows a moment later.
-function writeLink(now = false) {
-  clearTimeout(writeLink.timer);
-  const write = () => history.replaceState(null, "", "#" + linkText());
-  if (now) write(); else writeLink.timer = setTimeout(write, 200);
-}
-
-function readLink() {
-  const words = new URLSearchParams(location.hash.slice(1));
-  const whole = (key, most) => {
-    const value = words.get(key);
-    return value !== null && /^\d+$/.test(value) && Number(value) <= most ? Number(value) : null;
-  };
-  view.lane = whole("lane", lanes.length - 1) ?? 0;
-  view.clock = CLOCKS.includes(words.get("clock")) ? words.get("clock") : "forwards";
-  view.position = whole("p", chosenLane().length - 1);
-  view.whitespace = words.get("w") === "1";
-  if (["light", "dark"].includes(words.get("theme"))) view.theme = words.get("theme");
-  view.a = whole("a", lanes.length - 1) ?? 0;
-  view.b = whole("b", lanes.length - 1) ?? Math.min(1, lanes.length - 1);
-  const time = Number(words.get("t") ?? 0);
-  view.time = Number.isFinite(time) ? Math.max(0, Math.min(total(), time)) : 0;
 }

@@ -22,20 +22,20 @@ function greatest(values) {
   return Math.max(0, ...values.filter((value) => value !== null));
 }
 
-function drawCharts(lanes, lane, clock, total) {
+function drawCharts(lanes, lane, clock, axis) {
   for (const chart of Object.values(CHARTS)) {
     const width = chart.canvas.clientWidth, height = 170;
     const ctx = prepare(chart.canvas, width, height);
-    chart.draw(ctx, { lanes, lane, clock, total, width, height });
+    chart.draw(ctx, { lanes, lane, clock, axis, width, height });
     chart.caption.textContent = chart.title(lane);
     chart.canvas.setAttribute("aria-label", `${chart.title(lane)}, ${lane.title}, over ${clock}`);
     chart.width = width;
   }
 }
 
-function drawMasks(ctx, { lanes, clock, total, width, height }) {
+function drawMasks(ctx, { lanes, clock, axis, width, height }) {
   const most = Math.max(...lanes.map((lane) => lane.length));
-  const { x, y } = axes(ctx, width, height, total, most, clock);
+  const { x, y } = axes(ctx, width, height, axis, most, clock);
   lanes.forEach((lane, index) => {
     const points = lane.curves.masks.map((masks, frame) => [x(lane.curves[clock][frame]), y(masks)]);
     line(ctx, points, css("lane" + index), DASHES[index]);
@@ -63,10 +63,10 @@ function bars(ctx, lane, clock, x, values, y, zero) {
   });
 }
 
-function drawActions(ctx, { lane, clock, total, width, height }) {
+function drawActions(ctx, { lane, clock, axis, width, height }) {
   const { commits, revocations } = lane.curves, up = greatest(commits) || 1, down = greatest(revocations);
   const bottom = height - FRAME.bottom, zero = FRAME.top + ((bottom - FRAME.top) * up) / (up + down);
-  const { x } = axes(ctx, width, height, total, 0, clock);
+  const { x } = axes(ctx, width, height, axis, 0, clock);
   ctx.fillStyle = css("paper");
   ctx.fillRect(0, 0, FRAME.left - 1, bottom + 6);
   const y = (value) => zero - (value / up) * (zero - FRAME.top);
@@ -82,15 +82,15 @@ function drawActions(ctx, { lane, clock, total, width, height }) {
   ctx.textAlign = "left";
 }
 
-function drawConfidence(ctx, { lane, clock, total, width, height }) {
+function drawConfidence(ctx, { lane, clock, axis, width, height }) {
   const { least, mean, low, high } = lane.curves, times = lane.curves[clock];
-  const most = Math.max(1, greatest(high));
-  const { x, y } = axes(ctx, width, height, total, most, clock);
+  const most = Math.max(1, greatest(high)), deepest = Math.min(0, ...low.filter((value) => value !== null));
+  const { x, y } = axes(ctx, width, height, axis, most, clock, deepest);
   ctx.fillStyle = css("revised");
   ctx.globalAlpha = 0.4;
   low.forEach((value, step) => {
     if (value === null) return;
-    const top = y(Math.max(0, high[step])), base = y(Math.max(0, value));
+    const top = y(high[step]), base = y(value);
     ctx.fillRect(x(times[step]), top - 1, Math.max(1, x(times[step + 1]) - x(times[step])), Math.max(2, base - top + 2));
   });
   ctx.globalAlpha = 1;
@@ -99,20 +99,20 @@ function drawConfidence(ctx, { lane, clock, total, width, height }) {
   line(ctx, points(mean), css("held"));
 }
 
-function drawPositions(ctx, { lane, clock, total, width, height }) {
+function drawPositions(ctx, { lane, clock, axis, width, height }) {
   const most = greatest(lane.curves.queried) || 1;
-  const { x, y, bottom } = axes(ctx, width, height, total, most, clock);
+  const { x, y, bottom } = axes(ctx, width, height, axis, most, clock);
   ctx.fillStyle = css("soft");
   bars(ctx, lane, clock, x, lane.curves.queried, y, bottom);
 }
 
-function showChartCursors(time, total) {
+function showChartCursors(time, axis) {
   for (const { cursor, width } of Object.values(CHARTS))
-    cursor.style.left = FRAME.left + (time / (total || 1)) * (width - FRAME.left - FRAME.right) + "px";
+    cursor.style.left = FRAME.left + axis.share(time) * (width - FRAME.left - FRAME.right) + "px";
 }
 
 // The time under a point of a chart.
-function chartTime(canvas, x, total) {
+function chartTime(canvas, x, axis) {
   const share = (x - FRAME.left) / (canvas.clientWidth - FRAME.left - FRAME.right);
-  return Math.max(0, Math.min(1, share)) * total;
+  return axis.time(Math.max(0, Math.min(1, share)));
 }

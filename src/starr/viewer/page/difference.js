@@ -1,4 +1,4 @@
-// Where two lanes part, and their final texts compared. The comparison itself was made in compare.py.
+// Where two lanes first differ, and their final texts compared. The comparison itself was made in compare.py.
 
 function pairOf(differences, a, b) {
   const swapped = a > b;
@@ -24,14 +24,16 @@ function showDifference(data, lanes, a, b, jump) {
 
 function showParting(parting, table, { parting: found, swapped }, names, jump) {
   if (!found) {
-    parting.textContent = "The two lanes never part: every step left the same canvas.";
+    parting.textContent = "The two lanes never differ: every step left the same canvas.";
     return;
   }
   const go = element("button", { id: "go-parting" }, `Go to step ${found.step}`);
   go.addEventListener("click", () => jump(found.step, found.cells[0][0]));
-  parting.replaceChildren(`They part at step ${found.step}, at ${found.count} ${found.count === 1 ? "position" : "positions"}. `, go);
+  parting.replaceChildren(`The canvases first differ after step ${found.step}, at ${found.count} ${found.count === 1 ? "position" : "positions"}. `, go);
   const piece = (text) => element("td", {}, element("code", {}, text === null ? "▒" : text.replaceAll("\n", "⏎").replace(/^ /, "␣") || "∅"));
   table.append(element("tr", {}, ...["position", ...names].map((name) => element("th", { scope: "col" }, name))));
   for (const [position, left, right] of found.cells)
     table.append(element("tr", {}, element("th", { scope: "row" }, String(position)), piece(swapped ? right : left), piece(swapped ? left : right)));
+  const rest = found.count - found.cells.length;
+  if (rest > 0) table.append(element("tr", {}, element("td", { colspan: 3 }, `and ${rest} more ${rest === 1 ? "position" : "positions"}, not listed`)));
 }

@@ -78,26 +78,49 @@ function marksOf(lane, cell) {
   return marks;
 }
 
-const FRAME = { left: 40, right: 12, top: 8, bottom: 28 };
+const FRAME = { left: 40, right: 12, top: 12, bottom: 28 };
 
-// Axes of a chart; gives the two scales.
-function axes(ctx, width, height, xMax, yMax, unit) {
-  const right = width - FRAME.right, bottom = height - FRAME.bottom;
-  const x = (value) => FRAME.left + (value / (xMax || 1)) * (right - FRAME.left);
-  const y = (value) => bottom - (value / (yMax || 1)) * (bottom - FRAME.top);
+// The shared time axis. Where the slowest lane takes far longer than the quickest, it is logarithmic, so that both can be read.
+const UNEVEN = 3;
+function timeAxis(totals) {
+  const most = Math.max(...totals) || 1, least = Math.min(...totals) || 1;
+  if (most / least <= UNEVEN) return { most, log: false, share: (time) => time / most, time: (share) => share * most };
+  const unit = least / 10, span = Math.log1p(most / unit);
+  return { most, log: true, share: (time) => Math.log1p(time / unit) / span, time: (share) => unit * Math.expm1(share * span) };
+}
+
+// Round times to write below the axis: on a logarithmic one 1, 2, 5, 10, 20 …, as far apart as the words need.
+function timeTicks(axis, room) {
+  const ticks = [];
+  if (!axis.log) return ticks;
+  for (let power = 1; power < axis.most; power *= 10) for (const digit of [1, 2, 5]) {
+    const time = digit * power, before = ticks.at(-1) ?? 0;
+    if ((axis.share(time) - axis.share(before)) * room > 30 && (1 - axis.share(time)) * room > 125) ticks.push(time);
+  }
+  return ticks;
+}
+
+// Axes of a chart over a time axis; gives the two scales. yMin is 0 or what lies below it.
+function axes(ctx, width, height, axis, yMax, unit, yMin = 0) {
+  const right = width - FRAME.right, bottom = height - FRAME.bottom, span = yMax - yMin || 1;
+  const x = (value) => FRAME.left + axis.share(value) * (right - FRAME.left);
+  const y = (value) => bottom - ((value - yMin) / span) * (bottom - FRAME.top);
   ctx.strokeStyle = css("line");
   ctx.fillStyle = css("soft");
   ctx.lineWidth = 1;
   ctx.textAlign = "right";
-  for (const share of [0, 0.5, 1]) {
-    const value = yMax * share, at = Math.round(y(value)) + 0.5;
+  for (const value of yMin < 0 ? [yMin, 0, yMax] : [0, yMax / 2, yMax]) {
+    const at = Math.round(y(value)) + 0.5;
     ctx.beginPath(); ctx.moveTo(FRAME.left, at); ctx.lineTo(right, at); ctx.stroke();
+    if (value < 0 && at - y(0) < 11) continue;
     ctx.fillText(Number.isInteger(value) ? value : value.toFixed(yMax <= 2 ? 1 : 0), FRAME.left - 5, at + 4);
   }
   ctx.textAlign = "left";
   ctx.fillText("0", FRAME.left, bottom + 14);
   ctx.textAlign = "right";
-  ctx.fillText(Math.round(xMax) + " " + unit, right, bottom + 14);
+  ctx.fillText(`${Math.round(axis.most)} ${unit}${axis.log ? " (log)" : ""}`, right, bottom + 14);
+  ctx.textAlign = "center";
+  for (const time of timeTicks(axis, right - FRAME.left)) ctx.fillText(time, x(time), bottom + 14);
   ctx.textAlign = "left";
   return { x, y, bottom };
 }

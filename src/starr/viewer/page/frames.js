@@ -63,6 +63,21 @@ function forcedBy(lane, cell) {
   return "";
 }
 
+// The block-causal lane's position before which every block is sealed at a frame; 0 for other lanes.
+function sealedUntil(lane, frame) {
+  if (!lane.blocks.length) return 0;
+  if (frame === lane.steps) return lane.length;
+  const open = lane.windows[frame][0];
+  return Math.max(0, ...lane.blocks.filter((start) => start <= open));
+}
+
+// The classes that frame a sealed block: its first and last cells close the frame.
+function borderOf(lane, position, sealed) {
+  if (position >= sealed) return "";
+  const first = lane.blocks.includes(position), last = position + 1 === sealed || lane.blocks.includes(position + 1);
+  return " sealed" + (first ? " first" : "") + (last ? " last" : "");
+}
+
 // The last frame reached at time t of a clock.
 function frameAt(lane, clock, time) {
   const times = lane.curves[clock];
@@ -72,4 +87,28 @@ function frameAt(lane, clock, time) {
     if (times[middle] <= time + 1e-6) low = middle; else high = middle - 1;
   }
   return low;
+}
+
+// Positions of the map: trailing end-of-text after the first is folded away where it is long. The last canvas decides.
+function foldAt(lane) {
+  const last = tokenAt(lane, lane.steps, lane.length - 1);
+  if (last === 0 || !isSpecial(lane.pieces[last])) return lane.length;
+  let end = lane.length;
+  while (end > 0 && tokenAt(lane, lane.steps, end - 1) === last) end -= 1;
+  return lane.length - end > 4 ? end + 1 : lane.length;
+}
+
+// The frame after the first step that committed something; the end where none did.
+function firstCommits(lane) {
+  const step = lane.curves.commits.findIndex((count) => count > 0);
+  return step < 0 ? lane.steps : step + 1;
+}
+
+function firstCommitted(lane) {
+  const cell = lane.action.indexOf(COMMIT), step = firstCommits(lane) - 1;
+  return cell < 0 ? null : lane.windows[step][0] + cell - lane.offsets[step];
+}
+
+function hasBlocks(lane) {
+  return lane.windows.some(([start]) => start !== lane.windows[0][0]);
 }

@@ -50,15 +50,22 @@ function showActions(lane, position) {
   list.replaceChildren(...(items.length ? items : [element("li", {}, "nothing yet")]));
 }
 
-// Runs of equal proposals.
+// What a constraint allows at a cell: how many tokens, and the first of them.
+function allowedAt(lane, set) {
+  if (!set) return "";
+  const [count, first] = lane.sets[set];
+  return ` of ${count} allowed: ${first.map((piece) => JSON.stringify(piece)).join(" ")}${count > first.length ? " …" : ""}`;
+}
+
+// Runs of equal proposals from equal sets.
 function showProposals(lane, position) {
   const runs = [];
   for (const step of seenSteps(lane, position)) {
-    const token = lane.proposal[cellAt(lane, step, position)], last = runs.at(-1);
-    if (last && last.token === token) last.to = step; else runs.push({ token, from: step, to: step });
+    const cell = cellAt(lane, step, position), token = lane.proposal[cell], set = lane.allowed ? lane.allowed[cell] : 0, last = runs.at(-1);
+    if (last && last.token === token && last.set === set) last.to = step; else runs.push({ token, set, from: step, to: step });
   }
-  document.getElementById("life-proposals").replaceChildren(...runs.map(({ token, from, to }) =>
-    element("li", {}, from === to ? `step ${from + 1} ` : `steps ${from + 1} to ${to + 1} `, element("code", {}, quoted(lane, token)))));
+  document.getElementById("life-proposals").replaceChildren(...runs.map(({ token, set, from, to }) =>
+    element("li", {}, from === to ? `step ${from + 1} ` : `steps ${from + 1} to ${to + 1} `, element("code", {}, quoted(lane, token)), allowedAt(lane, set))));
 }
 
 function drawLife(lane, position) {
@@ -67,10 +74,10 @@ function drawLife(lane, position) {
   const value = (column, step) => column[cellAt(lane, step, position)];
   const known = (column, step) => (value(column, step) === UNKNOWN ? null : value(column, step) / GRAIN);
   const tops = lane.threshold ? steps.map((step) => known(lane.threshold, step) ?? 0) : [];
-  const { x, y } = axes(ctx, width, height, lane.steps, Math.max(1, ...tops), "steps");
+  const { x, y } = axes(ctx, width, height, timeAxis([lane.steps]), Math.max(1, ...tops), "steps", Math.min(0, ...tops));
   const points = (column) => steps.map((step) => {
     const at = known(column, step);
-    return [x(step + 1), at === null ? null : y(Math.max(0, at))];
+    return [x(step + 1), at === null ? null : y(at)];
   });
   if (lane.threshold) line(ctx, points(lane.threshold), css("revised"), [6, 4]);
   line(ctx, points(lane.confidence), css("held"));

@@ -4,11 +4,12 @@ const at = (id) => document.getElementById(id);
 const CLOCKS = ["forwards", "positions", "milliseconds"], PACE = 6;
 
 let data, lanes;
-const view = { time: 0, clock: "forwards", lane: 0, position: null, peek: null, whitespace: false, theme: "light", speed: 1, zoom: "fit", a: 0, b: 1, playing: false };
+const view = { time: 0, clock: "forwards", lane: 0, position: null, peek: null, whitespace: false, theme: "light", speed: 1, zoom: "fit", whole: false, a: 0, b: 1, playing: false };
 const drawn = { key: "", size: null };
 
 const chosenLane = () => lanes[view.lane];
-const total = () => Math.max(...lanes.map((lane) => lane.curves[view.clock].at(-1)));
+const timesOf = () => lanes.map((lane) => lane.curves[view.clock].at(-1));
+const total = () => Math.max(...timesOf());
 const frameOf = (lane) => frameAt(lane, view.clock, view.time);
 
 let pending = false;
@@ -22,18 +23,19 @@ function change(part) {
 // Everything that does not depend on the time: drawn again only when lane, clock, theme or size change.
 function drawStill() {
   const lane = chosenLane();
-  const key = [view.lane, view.clock, view.theme, view.zoom, view.whitespace, view.a, view.b, innerWidth, innerHeight].join();
+  const key = [view.lane, view.clock, view.theme, view.zoom, view.whole, view.whitespace, view.a, view.b, innerWidth, innerHeight].join();
   if (drawn.key === key) return false;
   drawn.key = key;
   setTheme(view.theme);
   document.querySelectorAll(".lane-name").forEach((node) => { node.textContent = lanes.length > 1 ? `of lane ${view.lane + 1}, ${lane.title}` : ""; });
   lanes.forEach((each) => keepHeight(each, view.whitespace));
-  drawn.size = mapSizes(lane, at("map-scroll").clientWidth, view.zoom);
+  drawn.size = mapSizes(lane, at("map-scroll").clientWidth, view.zoom, view.whole);
+  drawn.axis = timeAxis(timesOf());
   drawMap(lane, at("map"), drawn.size);
   drawn.size.boxHeight = at("map-scroll").clientHeight;
   drawn.size.mapHeight = at("map").clientHeight;
   showMapLegend(at("map-legend"), at("map-note"), lane);
-  drawCharts(lanes, lane, view.clock, total());
+  drawCharts(lanes, lane, view.clock, drawn.axis);
   showPair();
   showControls();
   return true;
@@ -51,6 +53,10 @@ function showControls() {
   at("theme").setAttribute("aria-pressed", view.theme === "dark");
   at("clock").value = view.clock;
   at("zoom").value = view.zoom;
+  at("whole").checked = view.whole;
+  at("whole-box").hidden = foldAt(chosenLane()) === chosenLane().length;
+  at("block").disabled = !hasBlocks(chosenLane());
+  at("revocation").disabled = !chosenLane().curves.revocations.some((count) => count > 0);
   at("first").value = view.a;
   at("second").value = view.b;
   at("scrub").max = total();
@@ -65,9 +71,8 @@ function show() {
   }
   showPick(lanes, lane, picked);
   showLife(lane, frame, picked, redraw);
-  showChartCursors(view.time, total());
-  const time = view.clock === "milliseconds" ? view.time.toFixed(0) + " ms" : `${Math.round(view.time)} ${view.clock}`;
-  at("now").textContent = `${time} of ${Math.round(total())}`;
+  showChartCursors(view.time, drawn.axis);
+  at("now").textContent = `${Math.round(view.time)} of ${Math.round(total())} ${view.clock}`;
   at("scrub").value = view.time;
   at("scrub").setAttribute("aria-valuetext", at("now").textContent);
   at("speed").value = view.speed;

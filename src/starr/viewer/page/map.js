@@ -1,33 +1,36 @@
 // The map: a row for every step, a column for every position. Drawn once; only the two cursors move while scrubbing.
 
-const AXIS = { left: 34, top: 18 };
-const LEAST_CELL = 6, MOST_CELL = 24;
+const AXIS = { left: 48, top: 34 };
+const LEAST_CELL = 6, MOST_CELL = 24, FOLD = 14;
 
-function mapSizes(lane, room, zoom) {
-  const fit = Math.max(LEAST_CELL, Math.min(MOST_CELL, Math.floor((room - AXIS.left) / lane.length)));
-  const width = zoom === "fit" ? fit : Number(zoom);
-  return { width, height: Math.max(LEAST_CELL, Math.min(width, 14)) };
+// Sizes of a cell, how many columns there are, and the width of the strip that stands for folded end-of-text.
+function mapSizes(lane, room, zoom, whole) {
+  const columns = whole ? lane.length : foldAt(lane), strip = columns < lane.length ? FOLD : 0;
+  const even = Math.min(MOST_CELL, (room - AXIS.left - strip - 2) / columns);
+  const width = zoom === "fit" ? (even >= LEAST_CELL ? Math.floor(even) : even) : Number(zoom);
+  return { width, height: Math.max(LEAST_CELL, Math.min(width, 14)), columns, strip };
 }
 
 function drawMap(lane, canvas, size) {
   const { width: w, height: h } = size;
-  const full = { width: AXIS.left + w * lane.length + 2, height: AXIS.top + h * lane.steps + 2 };
+  const full = { width: AXIS.left + w * size.columns + size.strip + 2, height: AXIS.top + h * lane.steps + 2 };
   canvas.style.width = full.width + "px";
   canvas.style.height = full.height + "px";
   const ctx = prepare(canvas, full.width, full.height);
   drawCells(ctx, lane, size);
   drawMarks(ctx, lane, size);
   drawBorders(ctx, lane, size);
-  drawMapAxes(ctx, lane, size);
+  drawMapAxes(ctx, lane, size, full.width);
+  if (size.strip) drawFold(ctx, lane, size);
   canvas.setAttribute("aria-label",
     `Map of ${lane.title}: ${lane.length} positions by ${lane.steps} steps. Arrow keys move through steps and positions.`);
 }
 
 // A cell that this forward did not query keeps its last confidence and is drawn as a thin bar.
-function drawCells(ctx, lane, { width: w, height: h }) {
+function drawCells(ctx, lane, { width: w, height: h, columns }) {
   const colours = ramp();
   lane.windows.forEach(([start, end], step) => {
-    for (let position = start; position < end; position++) {
+    for (let position = start; position < Math.min(end, columns); position++) {
       const cell = lane.offsets[step] + position - start, margin = marginAt(lane, cell);
       const value = margin === null ? (lane.confidence[cell] - 500) / 500 : margin / 500;
       ctx.fillStyle = colours[100 + Math.round(100 * Math.max(-1, Math.min(1, value)))];
@@ -37,10 +40,10 @@ function drawCells(ctx, lane, { width: w, height: h }) {
   });
 }
 
-function drawMarks(ctx, lane, { width: w, height: h }) {
+function drawMarks(ctx, lane, { width: w, height: h, columns }) {
   const r = Math.min(w, h) * (Math.min(w, h) < 9 ? 0.5 : 0.36);
   lane.windows.forEach(([start, end], step) => {
-    for (let position = start; position < end; position++) {
+    for (let position = start; position < Math.min(end, columns); position++) {
       const cell = lane.offsets[step] + position - start;
       if (lane.action[cell] === KEEP && lane.decided[cell] === KEEP) continue;
       const x = AXIS.left + (position + 0.5) * w, y = AXIS.top + (step + 0.5) * h;
@@ -50,23 +53,30 @@ function drawMarks(ctx, lane, { width: w, height: h }) {
 }
 
 // A frame around the steps of each window.
-function drawBorders(ctx, lane, { width: w, height: h }) {
+function drawBorders(ctx, lane, { width: w, height: h, columns }) {
   ctx.strokeStyle = css("ink");
   ctx.lineWidth = 1;
   let first = 0;
   for (let step = 1; step <= lane.steps; step++) {
     const [start, end] = lane.windows[first];
     if (step < lane.steps && lane.windows[step][0] === start && lane.windows[step][1] === end) continue;
-    ctx.strokeRect(AXIS.left + start * w + 0.5, AXIS.top + first * h + 0.5, (end - start) * w, (step - first) * h);
+    const left = Math.min(start, columns), wide = (Math.min(end, columns) - left) * w;
+    if (wide > 0) ctx.strokeRect(AXIS.left + left * w + 0.5, AXIS.top + first * h + 0.5, wide, (step - first) * h);
     first = step;
   }
 }
 
-function drawMapAxes(ctx, lane, { width: w, height: h }) {
+function drawMapAxes(ctx, lane, { width: w, height: h, columns }, wide) {
   ctx.fillStyle = css("soft");
-  const everyPosition = w * 8 >= 56 ? 8 : w * 16 >= 56 ? 16 : 32, everyStep = h * 5 >= 24 ? 5 : 10;
+  const everyPosition = [8, 16, 32, 64, 128].find((every) => w * every >= 40) ?? 256, everyStep = h * 5 >= 24 ? 5 : 10;
   ctx.textAlign = "left";
-  for (let position = 0; position < lane.length; position += everyPosition)
+  ctx.fillText("position →", AXIS.left, 11);
+  ctx.save();
+  ctx.translate(11, AXIS.top + 34);
+  ctx.rotate(-Math.PI / 2);
+  ctx.fillText("← step", 0, 0);
+  ctx.restore();
+  for (let position = 0; position < columns && AXIS.left + position * w < wide - 18; position += everyPosition)
     ctx.fillText(position, AXIS.left + position * w, AXIS.top - 5);
   ctx.textAlign = "right";
   for (let step = everyStep; step <= lane.steps; step += everyStep)
@@ -74,10 +84,21 @@ function drawMapAxes(ctx, lane, { width: w, height: h }) {
   ctx.textAlign = "left";
 }
 
+// The strip at the right: as many end-of-text tokens as it stands for.
+function drawFold(ctx, lane, { width: w, height: h, columns, strip }) {
+  const left = AXIS.left + columns * w + 3, count = lane.length - columns;
+  ctx.fillStyle = css("key");
+  ctx.fillRect(left, AXIS.top, strip - 3, h * lane.steps);
+  ctx.fillStyle = css("soft");
+  ctx.textAlign = "right";
+  ctx.fillText(`+ ${count} × ∎`, left + strip - 3, 11);
+  ctx.textAlign = "left";
+}
+
 // (step, position) under a point of the map.
 function mapCell(lane, size, x, y) {
   const position = Math.floor((x - AXIS.left) / size.width), step = Math.floor((y - AXIS.top) / size.height);
-  return { position: Math.max(0, Math.min(lane.length - 1, position)), step: Math.max(0, Math.min(lane.steps - 1, step)) };
+  return { position: Math.max(0, Math.min(lane.length - 1, size.columns, position)), step: Math.max(0, Math.min(lane.steps - 1, step)) };
 }
 
 function place(node, shown, left, top, width, height) {
@@ -88,8 +109,8 @@ function place(node, shown, left, top, width, height) {
 // The row of the last step taken and the column of the chosen position; the row is kept in sight.
 function showMapCursors(lane, size, frame, position) {
   const { width: w, height: h } = size, box = document.getElementById("map-scroll");
-  const y = AXIS.top + (frame - 1) * h, x = AXIS.left + (position ?? 0) * w;
-  place(document.getElementById("map-step"), frame > 0, AXIS.left - 1, y - 1, w * lane.length + 2, h + 2);
+  const y = AXIS.top + (frame - 1) * h, x = AXIS.left + Math.min(position ?? 0, size.columns) * w;
+  place(document.getElementById("map-step"), frame > 0, AXIS.left - 1, y - 1, w * size.columns + 2, h + 2);
   place(document.getElementById("map-position"), position !== null, x - 1, AXIS.top - 1, w + 2, h * lane.steps + 2);
   if (size.boxHeight < size.mapHeight) {
     if (y < box.scrollTop + AXIS.top) box.scrollTop = Math.max(0, y - AXIS.top);
@@ -111,4 +132,5 @@ function showMapLegend(list, note, lane) {
   list.append(element("li", {}, "▬ thin: not queried in this forward"), element("li", {}, "▭ frame: window (block)"));
   note.textContent = lane.threshold ? "Colour is confidence minus threshold." :
     "This strategy compares with no threshold: colour is confidence.";
+  if (foldAt(lane) < lane.length) note.textContent += " The end-of-text tokens (∎) behind the answer are folded into one strip.";
 }

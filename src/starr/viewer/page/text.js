@@ -28,14 +28,15 @@ function buildLane(lane) {
 function showText(lane, frame, whitespace, redraw) {
   const { cells, shown } = lane.view;
   if (!redraw && lane.view.frame === frame) return;
+  const sealed = sealedUntil(lane, frame);
   for (let position = 0; position < lane.length; position++) {
     const state = stateAt(lane, frame, position);
     const token = shownToken(lane, frame, position, state);
-    const key = token * 8 + state;
+    const key = (token * 8 + state) * 2 + (position < sealed);
     if (shown[position] === key && !redraw) continue;
     shown[position] = key;
     const cell = cells[position], word = STATES[state];
-    cell.className = word;
+    cell.className = word + borderOf(lane, position, sealed);
     cell.textContent = state === STATE.masked ? "▒" : shownText(lane.pieces[token], whitespace);
     cell.dataset.id = state === STATE.revoked ? -1 : lane.ids[token];
     cell.setAttribute("aria-label", `${position} ${word} ${quoted(lane, token)}`);
@@ -65,7 +66,8 @@ function flagText(lane, taken, masks) {
   if (speed !== undefined) parts.push(`${speed.toFixed(2)} tokens per forward`);
   parts.push(`${taken} revoked`);
   if (masks) parts.push(`${masks} masks left`);
-  if (lane.correct !== null) parts.push(lane.correct ? "✓ right" : "✗ wrong");
+  if (lane.right !== null) parts.push(lane.right ? "✓ right" : "✗ wrong");
+  if (lane.formed !== null) parts.push(lane.formed ? "✓ well formed" : "✗ not well formed");
   return parts.join(" · ");
 }
 

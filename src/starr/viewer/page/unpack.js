@@ -45,6 +45,7 @@ function openLane(packed, number) {
     threshold: whole("threshold"), queried: whole("queried"),
     action: Uint8Array.from(cells.action), decided: Uint8Array.from(cells.decided),
     label: cells.label ? Uint8Array.from(cells.label) : null,
+    allowed: cells.allowed ? Int32Array.from(cells.allowed) : null,
     lastSeen: new Int32Array(length).fill(-1),
   };
   windows.forEach(([start, end], step) => lane.lastSeen.fill(step, start, end));

@@ -1,0 +1,66 @@
+"""``starr choose``: which answer, and how probable each is, from one forward."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from starr.cli.files import read_prompt
+from starr.cli.flags import Json, ModelFlags
+from starr.cli.report import dump, table
+from starr.cli.verb import verb
+from starr.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChooseOptions(ModelFlags):
+    """The flags of ``starr choose``."""
+
+    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="The prompt, or a text with [MASK]; - reads it.")]
+    choices: Annotated[
+        list[str], typer.Option("--choices", help="yes|no, or a JSON list; once for each [MASK] of a text.")
+    ]
+    chat: Annotated[
+        bool | None, typer.Option("--chat/--no-chat", help="Use the chat template.", show_default="if there is one")
+    ] = None
+    json: Json = False
+
+
+def listed(text: str) -> list[str]:
+    """Choices as they are given to the flag."""
+    try:
+        return list(json.loads(text)) if text.lstrip().startswith("[") else text.split("|")
+    except ValueError:
+        raise InputError(f"--choices is not JSON: {text!r}.", hint="Or write yes|no.", param="choices") from None
+
+
+def add(app: typer.Typer) -> None:
+    """Make the verb known."""
+    verb(app, "choose", ChooseOptions, choose)
+
+
+def choose(options: ChooseOptions) -> None:
+    """Choose an answer, with the probability of each.
+
+    A prompt takes --choices once. A text with [MASK] holes takes it once for each; one forward reads them all.
+    """
+    import starr
+
+    prompt = read_prompt(options.prompt)
+    holed = "[MASK]" in prompt
+    if not holed and len(options.choices) != 1:
+        raise InputError("A prompt takes --choices once.", hint="Or write a [MASK] for each.", param="choices")
+    lists = [listed(each) for each in options.choices]
+    model = options.load()
+    found = starr.choose(model, prompt, lists) if holed else starr.choose(model, prompt, lists[0], chat=options.chat)
+    answers = found if holed else [found]
+    if options.json:
+        bodies = [{"text": a.text, "probability": a.probability, "probabilities": a.probabilities} for a in answers]
+        print(dump(bodies if holed else bodies[0]))
+        return
+    for answer in answers:
+        rows = [(text, f"{share:.4f}") for text, share in answer.probabilities.items()]
+        print(table((answer.text, "probability"), sorted(rows, key=lambda row: -float(row[1]))))

@@ -1,0 +1,221 @@
+"""Every option of decoding, once: its type, default, bounds, help, and the doors that show it.
+
+The keywords of ``generate`` and ``stream``, the flags of every verb that decodes, ``/set`` in a chat, the JSON fields
+of the server and the settings of an evaluation are read off the fields of ``Options``. A new option is one field here;
+then ``starr.api.make_request`` hands it to the step that reads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from starr.errors import InputError, did_you_mean
+from starr.named import MANY, Option, check_value
+
+if TYPE_CHECKING:
+    from starr.decode.caches import Cache
+    from starr.decode.prompts.ice import Ice
+    from starr.decode.stops.base import StopRule
+    from starr.decode.strategies.base import Strategy
+
+PYTHON, FLAG, SET, JSON, EVAL = "python", "flag", "set", "json", "eval"
+"""The doors: keywords, flags of the command line, ``/set`` in a chat, fields over HTTP, settings of evaluations."""
+
+EVERYWHERE = (PYTHON, FLAG, SET, JSON, EVAL)
+PER_RUN = (PYTHON, FLAG, JSON)  # an evaluation compares them, so that they are no settings of it; a chat has /strategy
+PER_ROW = (PYTHON, FLAG, SET, JSON)
+MOST_SEED = 2**63 - 1
+
+FOREIGN = {
+    # LLaDA
+    "gen_length": "max_tokens",
+    "cfg_scale": "guidance",
+    "remasking": "strategy confidence or random",
+    "steps": "strategy confidence:steps=N",
+    "logits_eos_inf": "eos never",
+    "confidence_eos_eot_inf": "eos last",
+    # Dream and diffusers
+    "max_new_tokens": "max_tokens",
+    "alg": "strategy confidence, margin or entropy",
+    "diffusion_steps": "strategy confidence:steps=N",
+    # Fast-dLLM
+    "threshold": "strategy threshold:tau=X",
+    "factor": "strategy factor:factor=X",
+    "use_cache": "cache prefix",
+    "dual_cache": "cache dual",
+    # dInfer
+    "gen_len": "max_tokens",
+    "parallel_decoding": "strategy threshold, credit or hierarchy",
+    "low_threshold": "strategy hierarchy",
+    # SGLang and vLLM
+    "dllm_algorithm": "strategy",
+    "dllm_algorithm_config": "strategy name:option=value",
+    "dllm_block_size": "block_length",
+    "model_path": "model",
+    # llama.cpp
+    "n_predict": "max_tokens",
+    "diffusion_algorithm": "strategy",
+    "diffusion_block_length": "block_length",
+    "diffusion_cfg_scale": "guidance",
+    "diffusion_visual": "live",
+    "temp": "temperature",
+}
+"""What other tools call our options → ours, and its value where it has one; docs/migrate.md is this table in prose."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodingOption(Option):
+    """One field of ``Options``."""
+
+    nullable: bool = False
+    doors: tuple[str, ...] = EVERYWHERE
+    absent: str = ""  # what the default means, in the help of a flag
+
+
+def decoding(
+    default: Any,
+    help: str,
+    *,
+    choices: tuple[str, ...] = (),
+    low: float | None = None,
+    high: float | None = None,
+    open_low: bool = False,
+    doors: tuple[str, ...] = EVERYWHERE,
+    absent: str = "",
+) -> Any:
+    """A field of ``Options`` and what its doors show. Bounds are inclusive; ``open_low`` excludes the lower one."""
+    shown = {"help": help, "choices": choices, "low": low, "high": high, "open_low": open_low}
+    return dataclasses.field(default=default, metadata=shown | {"doors": doors, "absent": absent})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How one row is decoded. Numbers and choices are checked here; text forms are checked where they are parsed."""
+
+    strategy: str | Strategy | None = decoding(
+        None,
+        "name:option=value,option=value; see `starr strategies`.",
+        doors=PER_RUN,
+        absent="the model's, mostly starr",
+    )
+    cache: str | Cache | None = decoding(
+        None,
+        "Which positions a forward recomputes: name:option=value.",
+        doors=PER_RUN,
+        absent="none, or exact for block-causal models",
+    )
+    max_tokens: int = decoding(128, "Length of the canvas.", low=1, high=MANY)
+    block_length: int | None = decoding(
+        None, "Decode in blocks of this length.", low=1, doors=PER_ROW, absent="the whole canvas at once"
+    )
+    temperature: float = decoding(0.0, "Gumbel noise on the proposals; 0 is greedy.", low=0.0, high=100.0)
+    top_p: float = decoding(
+        1.0, "Sample from the most likely tokens of this total probability.", low=0.0, high=1.0, open_low=True
+    )
+    top_k: int = decoding(0, "Sample from this many most likely tokens; 0 is all.", low=0)
+    seed: int = decoding(0, "Same seed, same tokens.", low=0, high=MOST_SEED)
+    max_forwards: int | None = decoding(None, "The last of these forwards commits the rest.", low=1, absent="no limit")
+    enforce: str = decoding(
+        "safe",
+        "safe, bounded, strict: every step makes progress; literal: the rule as printed.",
+        choices=("safe", "bounded", "strict", "literal"),
+    )
+    max_revocations: int = decoding(
+        2, "With enforce bounded: how often one position may be taken back.", low=0, doors=PER_ROW
+    )
+    guidance: float = decoding(0.0, "Classifier-free guidance; 0 is off.", low=0.0, high=100.0)
+    eos: str = decoding(
+        "normal", "End-of-text: normal, never, or last to be committed.", choices=("normal", "never", "last")
+    )
+    stop: str | Sequence[str] = decoding(
+        "", "Text before which the answer ends.", doors=(PYTHON, FLAG, SET), absent="none"
+    )
+    stop_rule: str | StopRule | Sequence[str | StopRule] = decoding(
+        "none", "Rules that end a run early, joined by +: eos, prophet:option=value."
+    )
+    ice: str | Ice | None = decoding(
+        None, "Think in place: ice-sp, ice-pp or ice:option=value.", doors=PER_ROW, absent="off"
+    )
+    regex: str | None = decoding(
+        None, "The answer matches this regular expression, whole.", doors=PER_ROW, absent="any text"
+    )
+    json_schema: str | Mapping[str, Any] | None = decoding(
+        None,
+        "The answer is JSON of this schema; @FILE reads it, object is any JSON object.",
+        doors=(PYTHON, FLAG),
+        absent="any text",
+    )
+    choices: str | Sequence[str] | None = decoding(
+        None, "The answer is one of these texts: yes|no, or a JSON list.", doors=(PYTHON, FLAG), absent="any text"
+    )
+    infill: bool = decoding(False, "Fill the [MASK:n] holes of the prompt; they alone are decoded.", doors=(PYTHON,))
+    chat: bool | None = decoding(None, "Use the chat template.", doors=(PYTHON, FLAG), absent="if there is one")
+    trace: bool = decoding(False, "Return every step.", doors=(PYTHON, JSON))
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            check_option(field.name, getattr(self, field.name))
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Options from keyword arguments; an unknown name is an error with a suggestion."""
+        known = [field.name for field in dataclasses.fields(cls)]
+        for name in given:
+            if name not in known:
+                raise InputError(f"Unknown option {name!r}.", hint=ours(name) or did_you_mean(name, known), param=name)
+        return cls(**given)
+
+    def keywords(self) -> dict[str, Any]:
+        """The same as keyword arguments of ``starr.generate``."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions(Options):
+    """How a list of prompts is decoded: each row as ``Options`` say, so many at once."""
+
+    batch_size: int = decoding(8, "Prompts decoded together.", low=1, doors=(PYTHON,))
+    progress: bool = decoding(False, "Show a bar on standard error.", doors=(PYTHON,))
+
+
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+
+
+def options_at(door: str = PYTHON) -> tuple[DecodingOption, ...]:
+    """The options that a door shows, in order."""
+    return tuple(option for option in read_fields(Options) if door in option.doors)
+
+
+@functools.cache
+def by_name() -> dict[str, DecodingOption]:
+    """Every option there is."""
+    return {option.name: option for option in read_fields(BatchOptions)}
+
+
+@functools.cache
+def read_fields(kind: type[Options]) -> tuple[DecodingOption, ...]:
+    """The options of a class. An annotation names first the type that text doors take: ``str | Strategy`` is text."""
+    found = []
+    for field in dataclasses.fields(kind):
+        first, *others = str(field.type).split(" | ")
+        found.append(DecodingOption(field.name, first, field.default, nullable="None" in others, **field.metadata))
+    return tuple(found)
+
+
+def check_option(name: str, value: Any) -> None:
+    """Raise unless the value is within the bounds, or among the choices, of the option."""
+    check_value(by_name()[name], value)
+
+
+def ours(name: str, prefix: str = "") -> str:
+    """``That is --max-tokens here.`` for ``--gen-length`` or ``gen_length``; "" for a name that nobody uses."""
+    found = FOREIGN.get(name.lstrip("-").replace("-", "_").lower(), "")
+    if not found:
+        return ""
+    option, _, value = found.partition(" ")
+    shown = f"{prefix}{option.replace('_', '-')}" if prefix else option
+    return f"That is {shown}{' ' + value if value else ''} here."

@@ -1,0 +1,72 @@
+"""Members from outside: ``@starr.register`` in a script, and entry points of other people's packages."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Protocol, TypeVar
+
+from starr.errors import InputError
+
+Thing = TypeVar("Thing")
+
+
+class Holder(Protocol):
+    """What keeps members of one kind."""
+
+    kind: str
+
+    def takes(self, thing: Any) -> bool:
+        """Whether the thing is of its kind."""
+
+    def add(self, thing: Any) -> Any:
+        """Keep it; raises InputError if it cannot be kept."""
+
+
+HOLDERS: list[Holder] = []
+
+
+def register(thing: Thing) -> Thing:
+    """Make a strategy, cache, stop rule or task known under its ``name``; the base class says which it is.
+
+    Goes above ``@dataclass(frozen=True, kw_only=True)``. A class that is defined again, as in a notebook, takes its own
+    place; another class cannot take it.
+    """
+    for holder in HOLDERS:
+        if holder.takes(thing):
+            holder.add(thing)
+            return thing
+    raise InputError(
+        f"{thing!r} cannot be registered.", hint="Derive it from starr.Strategy, Cache or StopRule, or make a Task."
+    )
+
+
+class EntryPoints:
+    """The members that installed packages bring in one entry-point group, loaded once, when they are first needed."""
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        self._loaded = False
+        self._lock = threading.RLock()
+
+    def load(self, add: Callable[[EntryPoint, Any], object]) -> None:
+        """Give every member to ``add``. A plug-in that cannot be loaded or added is one warning that names it."""
+        with self._lock:
+            if self._loaded or not self.group:
+                return
+            self._loaded = True
+            for point in entry_points(group=self.group):
+                try:
+                    add(point, point.load())
+                except (Exception, SystemExit) as error:
+                    warn(point, error)
+
+
+def warn(point: EntryPoint, error: BaseException) -> None:
+    """One line about a broken plug-in."""
+    package = point.dist.name if point.dist is not None else "an unnamed package"
+    reason = " ".join(str(error).split()) or type(error).__name__
+    line = f"The plug-in {point.name!r} of {package} ({point.group}) is left out: {type(error).__name__}: {reason}"
+    warnings.warn(line, UserWarning, stacklevel=2)

@@ -1,1 +1,0 @@
-"""Canvases with text inside: in-place chain of thought, and infilling."""

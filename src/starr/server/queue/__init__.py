@@ -1,0 +1,1 @@
+"""Scheduling: requests wait, run together and leave."""

@@ -1,0 +1,114 @@
+"""A lane: rows of similar size, those that wait and an engine with those that run.
+
+A forward costs what its longest row costs times its rows, so rows share a forward with rows of at most twice their
+size: a short one never pays for, nor waits for, a longer one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from starr.decode.engine import Engine
+from starr.decode.request import Request
+from starr.errors import StarrError, WorkError
+from starr.server.queue.job import Ticket
+from starr.server.settings import Settings
+
+if TYPE_CHECKING:
+    from starr.model.load import Model
+
+SMALLEST = 64  # positions of the first lane's largest row
+BUDGETS = {"cpu": 1024}  # positions of one forward; more gain nothing on a CPU and make a step longer
+log = logging.getLogger("starr.server")
+
+
+def cost(request: Request, longest: int) -> int:
+    """Positions of the row's largest forward: two canvases under guidance, drafts, the whole context if it grows."""
+    length = longest if request.strategy.grows() else len(request.tokens)
+    doubled = request.sampling.guidance > 0 or "shadow" in request.strategy.signals
+    return length * (2 if doubled else 1) * request.strategy.states()
+
+
+def size_of(positions: int) -> int:
+    """The lane a row belongs to: 0 up to SMALLEST positions, then one more with every doubling."""
+    return max(0, (positions - 1) // SMALLEST).bit_length()
+
+
+class Lane:
+    """Rows of similar size: those that wait, and an engine with those that run."""
+
+    def __init__(self, size: int, model: Model, settings: Settings) -> None:
+        budget = settings.max_positions or BUDGETS.get(model.device.type, 16384)
+        room = budget // (SMALLEST << size)
+        self.size, self.share = size, 0.5**size
+        self.model, self.room = model, max(1, min(settings.max_rows, room))
+        self.clock = 0.0
+        self.queue: deque[Ticket] = deque()
+        self.running: dict[int, Ticket] = {}
+        self.engine = Engine(model, max_rows=self.room)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a row waits or is decoded."""
+        return bool(self.queue or self.running)
+
+    @property
+    def tickets(self) -> list[Ticket]:
+        """The rows that wait and those that are decoded."""
+        return [*self.queue, *self.running.values()]
+
+    def settle(self) -> None:
+        """Between steps: let go of rows that nobody waits for, admit the next ones in order."""
+        self.queue = deque(ticket for ticket in self.queue if not gone(ticket))
+        with self.surviving():
+            for id in [id for id, ticket in self.running.items() if gone(ticket)]:
+                del self.running[id]
+                self.engine.cancel(id)
+        while self.queue and len(self.running) < self.room:
+            ticket = self.queue.popleft()
+            ticket.admitted_at = monotonic()
+            try:
+                self.running[self.engine.add(ticket.request)] = ticket
+            except StarrError as error:
+                ticket.end(error)
+
+    def step(self) -> None:
+        """One forward."""
+        with self.surviving():
+            events, failed = self.engine.step_apart()
+            for id, error in failed.items():
+                log.error("a row failed: %r", error)
+                self.running.pop(id).end(failure_of(error))
+            for event in events:
+                if self.running[event.id].receive(event):
+                    del self.running[event.id]
+                    if not event.done:
+                        self.engine.cancel(event.id)
+
+    @contextmanager
+    def surviving(self) -> Iterator[None]:
+        """If the engine fails, so do the rows in it, and the next ones get a new one."""
+        try:
+            yield
+        except Exception as error:
+            log.exception("the engine failed with %d rows", len(self.running))
+            for ticket in self.running.values():
+                ticket.end(failure_of(error))
+            self.running, self.engine = {}, Engine(self.model, max_rows=self.room)
+
+
+def failure_of(error: Exception) -> StarrError:
+    """What a client is told of an error that is not its own."""
+    if isinstance(error, StarrError):
+        return error
+    return WorkError(f"The forward failed ({type(error).__name__}).", hint="The server goes on; try again.")
+
+
+def gone(ticket: Ticket) -> bool:
+    """Whether nobody waits for the row any more."""
+    return ticket.job.cancelled or ticket.over

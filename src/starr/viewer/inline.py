@@ -1,0 +1,19 @@
+"""The page inside another page: a notebook's output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+HEIGHT = 620
+
+
+def frame(traces: Sequence[dict[str, Any]], title: str = "Every step of the run") -> str:
+    """An iframe that holds the viewer's page whole; its scripts run there and reach nothing outside."""
+    from starr.viewer.html import page
+
+    return (
+        f'<iframe title="{escape(title)}" sandbox="allow-scripts allow-downloads" width="100%" height="{HEIGHT}" '
+        f'style="border:1px solid #8886;border-radius:6px" srcdoc="{escape(page(traces, title))}"></iframe>'
+    )
