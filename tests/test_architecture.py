@@ -9,8 +9,68 @@ import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
 OUTER = ("evals", "server", "viewer", "cli", "cluster", "integrations")
-STEPS = ("canvas", "forward", "propose", "observe", "decide", "enforce", "batch", "plan", "noise")
-STEPS_PROTOCOL = {"starr.strategy.base", "starr.strategy.registry"}
+DOORS = (
+    "choose",
+    "check",
+    "choose",
+    "engine",
+    "request",
+    "result",
+    "trace",
+    "trace_format",
+    "text",
+    "strings",
+    "strategies",
+    "caches",
+    "stops",
+    "prompts",
+    "confidence",
+    "catalogue",
+    "ranking",
+    "view",
+)
+LIGHT = ("", "cli", "errors", "named", "optional", "options", "plugins")  # imported before the verb is known
+BEFORE_TORCH = "starr.model.numbers"  # read by ``import starr``, to limit instructions before torch loads
+STEPS_PROTOCOL = {"starr.decode.strategies.base"}
+# The picture, from what a strategy knows to the loop that drives it: a module imports only what stands before it.
+PICTURE = [
+    "trace_format",
+    "noise",
+    "confidence",
+    "ranking",
+    "view",
+    "strategies",
+    "caches",
+    "stops",
+    "prompts",
+    "request",
+    "canvas",
+    "places",
+    "extras.base",
+    "settings",
+    "window",
+    "query",
+    "forward",
+    "propose",
+    "trace",
+    "text",
+    "result",
+    "strings",
+    "observe",
+    "groups",
+    "enforce",
+    "apply",
+    "extras",
+    "choose",
+    "check",
+    "rows",
+    "buffer",
+    "batch",
+    "rescue",
+    "choose",
+    "check",
+    "engine",
+]
 FILES = sorted(SOURCE.rglob("*.py"))
 
 
@@ -41,7 +101,7 @@ def own(file: Path) -> set[str]:
 
 
 def layer(module: str) -> str:
-    """``evals`` of ``starr.evals.runner``; "" of the package itself."""
+    """``evals`` of ``starr.evals.run.runner``; "" of the package itself."""
     return [*module.split("."), ""][1]
 
 
@@ -49,25 +109,68 @@ def files_of(*layers: str) -> list:
     return [pytest.param(file, id=module_of(file)) for file in FILES if layer(module_of(file)) in layers]
 
 
-CORE = sorted({layer(module) for module in MODULES} - {*OUTER, ""})
+CORE = sorted({layer(module) for module in MODULES} - {*OUTER, "", "__main__"})  # __main__ is the command line
+
+
+def room(module: str) -> str:
+    """``strategies`` of ``starr.decode.strategies.eb``; "" of anything outside ``decode``."""
+    parts = module.split(".")
+    return parts[2] if len(parts) > 2 and parts[1] == "decode" else ""
+
+
+def files_in(*rooms: str) -> list:
+    return [pytest.param(file, id=module_of(file)) for file in FILES if room(module_of(file)) in rooms]
+
+
+ROOMS = sorted({room(module) for module in MODULES} - {""})
 
 
 def test_there_is_something_to_check():
     assert len(FILES) > 50
-    assert {"engine", "strategy", "model", "api"} <= set(CORE)
+    assert {"decode", "model", "api"} <= set(CORE)
+    assert {"engine", "strategies", "caches"} <= set(ROOMS)
 
 
-@pytest.mark.parametrize("file", files_of("strategy", "confidence"))
-def test_a_strategy_knows_only_torch_and_confidence(file):
-    ours = {name for name in own(file) if layer(name) not in ("strategy", "confidence", "errors")}
+def test_every_module_of_decode_has_a_test_file_of_its_own():
+    inner = [file.relative_to(SOURCE / "starr") for file in FILES if room(module_of(file)) and file.stem != "__init__"]
+    missing = [path for path in inner if not (Path(__file__).parent / path.with_name(f"test_{path.name}")).exists()]
+    assert not missing
+
+
+def test_the_top_is_a_door_of_at_most_eight_modules():
+    assert len(list((SOURCE / "starr").glob("*.py"))) <= 8
+
+
+@pytest.mark.parametrize("file", files_in("strategies", "confidence"))
+def test_a_strategy_knows_only_torch_and_the_view(file):
+    allowed = {"strategies", "confidence", "ranking", "view"}
+    ours = {name for name in own(file) if layer(name) not in ("errors", "named") and room(name) not in allowed}
     others = {name.split(".")[0] for name in imports(file)} - {"starr", "torch"} - set(sys.stdlib_module_names)
     assert not ours
     assert not others
 
 
-@pytest.mark.parametrize("file", files_of(*(set(CORE) - {"strategy", "api", "catalogue"})))
-def test_the_engine_knows_the_strategy_protocol_and_no_member(file):
-    assert {name for name in own(file) if layer(name) == "strategy"} <= STEPS_PROTOCOL
+def place_of(module: str) -> str:
+    """The entry of PICTURE that a module of ``decode`` belongs to."""
+    inner = module.removeprefix("starr.decode.")
+    return inner if inner in PICTURE else inner.split(".")[0]
+
+
+def test_the_picture_has_every_module_of_the_loop():
+    assert {place_of(module) for module in MODULES if room(module)} == {*PICTURE, "catalogue"}
+
+
+@pytest.mark.parametrize("file", files_in(*(set(ROOMS) - {"catalogue"})))
+def test_imports_inside_decode_follow_the_picture(file):
+    """What runs when a module is imported; types may be named in any direction."""
+    own_place = PICTURE.index(place_of(module_of(file)))
+    used = {name for name in imports(file, top_level=True) if room(name)}
+    assert not {name for name in used if PICTURE.index(place_of(name)) > own_place}
+
+
+@pytest.mark.parametrize("file", files_in(*(set(ROOMS) - {"strategies", "catalogue"})))
+def test_the_loop_knows_the_strategy_protocol_and_no_member(file):
+    assert {name for name in own(file) if room(name) == "strategies"} <= STEPS_PROTOCOL
 
 
 @pytest.mark.parametrize("file", files_of(*CORE))
@@ -77,7 +180,7 @@ def test_the_core_does_not_know_what_is_built_on_it(file):
 
 @pytest.mark.parametrize("file", files_of(*OUTER))
 def test_what_is_built_on_the_core_does_not_reach_into_its_steps(file):
-    assert not {name for name in own(file) if layer(name) in STEPS}
+    assert not {name for name in own(file) if room(name) and room(name) not in DOORS}
 
 
 @pytest.mark.parametrize("file", files_of(*(set(OUTER) - {"cli"})))
@@ -85,10 +188,33 @@ def test_nothing_imports_the_command_line(file):
     assert not {name for name in own(file) if layer(name) == "cli"}
 
 
-@pytest.mark.parametrize("file", files_of("", "cli", "errors"))
+@pytest.mark.parametrize("file", [*files_of(*LIGHT), *(file for file in FILES if module_of(file) == BEFORE_TORCH)])
 def test_start_up_imports_only_what_is_light(file):
     names = set(imports(file, top_level=True))
     outside = {name.split(".")[0] for name in names} - {"starr", "typer"} - set(sys.stdlib_module_names)
-    inside = {name for name in names if layer(name) not in ("", "cli", "errors") and name.startswith("starr")}
+    inside = {name for name in names if layer(name) not in LIGHT and name.startswith("starr")} - {BEFORE_TORCH}
     assert not outside
     assert not inside
+
+
+def test_no_class_name_occurs_twice():
+    homes: dict[str, list[str]] = {}
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, []).append(module_of(file))
+    assert {name: where for name, where in homes.items() if len(where) > 1} == {}
+
+
+def test_what_is_public_says_what_it_is():
+    """Every public class and function of a module outside ``decode/``."""
+    silent = []
+    for file in FILES:
+        if layer(module_of(file)) == "decode":
+            continue
+        for node in ast.parse(file.read_text(encoding="utf8")).body:
+            if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) or node.name[0] == "_":
+                continue
+            if not ast.get_docstring(node) and "overload" not in map(ast.unparse, node.decorator_list):
+                silent.append(f"{module_of(file)}.{node.name}")
+    assert silent == []

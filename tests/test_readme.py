@@ -20,10 +20,22 @@ def blocks(language: str) -> list:
     return [pytest.param(text, id=f"{page.stem}-{place}") for place, (page, text) in enumerate(found)]
 
 
-@pytest.mark.parametrize("text", blocks("python"))
-def test_python_blocks_run(text, capsys):
-    exec(compile(text, "block", "exec"), {})
-    assert capsys.readouterr().out
+PYTHON_PAGES = [page for page in PAGES if any(kind == "python" for kind, _ in BLOCK.findall(page.read_text()))]
+
+
+@pytest.mark.parametrize("page", PYTHON_PAGES, ids=lambda page: page.stem)
+def test_python_blocks_run(page, capsys, forget):
+    """The blocks of a page one after another: each prints something, or holds a test, which is run."""
+    known: dict = {}
+    for kind, text in BLOCK.findall(page.read_text()):
+        if kind != "python":
+            continue
+        before = set(known)
+        exec(compile(text, page.stem, "exec"), known)
+        tests = [name for name in known if name.startswith("test_") and name not in before]
+        for name in tests:
+            known[name]()
+        assert tests or capsys.readouterr().out
 
 
 @pytest.mark.parametrize("text", blocks("sh"))
@@ -57,7 +69,7 @@ def test_the_readme_names_every_strategy_cache_and_verb():
     assert not [entry.name for entry in (*starr.strategies(), *starr.caches()) if f"`{entry.name}`" not in text]
     command = [sys.executable, "-m", "starr.cli.main", "--help"]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    verbs = re.findall(r"^  (\w+) ", listing.split("Commands:")[1], re.MULTILINE)
+    verbs = re.findall(r"^  ([\w-]+) ", listing.split("Commands:")[1], re.MULTILINE)
     assert len(verbs) > 10
     assert not [verb for verb in verbs if f"`{verb}`" not in text]
 

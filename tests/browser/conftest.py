@@ -13,6 +13,7 @@ from starr.viewer.html import page as page_of
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
+    "--host-resolver-rules=MAP evil.example 127.0.0.1",  # a stranger's name that leads to this machine
 ]  # fmt: skip
 
 

@@ -28,11 +28,18 @@ def test_the_page_shows_a_run_and_then_its_steps(browser, writer):  # noqa: F811
         assert "▒" not in shown
         assert "tokens per forward" in page.text_content("#status")
         assert page.text_content("#error") == ""
+        assert "<|" not in shown
+        assert "diffusion model" in page.title()
         inside = page.frame_locator("#viewer")
         inside.locator("[data-ready]").wait_for(state="attached")
+        assert inside.locator("h1").text_content() == "Every step of a run by starr"
         assert "forwards" in inside.locator("#now").text_content()
         page.fill("#strategy", "no such")
         page.click("#run")
         page.wait_for_function("document.getElementById('error').textContent.includes('Unknown')")
+        over = "[['a', 'held'], ['<|eot_id|>', 'held'], ['', 'masked']]"
+        assert page.evaluate(f"draw({over}), at('canvas').textContent") == "a∎▒"
+        assert page.evaluate("finish(), at('canvas').textContent") == "a∎", "nobody waits for what is behind the end"
+        assert page.evaluate("[counted(1, 'mask'), counted(2, 'mask')]") == ["1 mask", "2 masks"]
         assert troubles == []
         page.close()

@@ -13,6 +13,7 @@ def test_buttons_and_scrub(show):
     trace = make(length=24, block=8, cache="dual", seed=1)
     one, last = show([trace]), len(trace["steps"])
     click = lambda name: (one.page.click("#" + name), one.settle())  # noqa: E731
+    click("start")
     assert one.frame() == 0
     click("on")
     click("on")
@@ -84,7 +85,7 @@ def test_hover_click_and_map_show_a_life(show):
     assert "Position 9" in one.page.text_content("#life-now")
     committed = 1 + max(index for index, each in enumerate(trace["steps"]) if each["action"][9] == 1)
     assert f"step {committed}: commit" in one.page.text_content("#life-actions")
-    one.page.click("#map", position={"x": 34 + 24 * 3 + 5, "y": 18 + 14 * 2 + 5})
+    one.page.click("#map", position={"x": 48 + 24 * 3 + 5, "y": 34 + 14 * 2 + 5})
     one.settle()
     assert one.frame() == 3
     assert "Position 3, starr, step 3" in one.page.text_content("#life-now")
@@ -95,7 +96,7 @@ def test_hover_click_and_map_show_a_life(show):
 
 def test_the_link_restores_the_state(show):
     traces = [make(length=24, block=8, seed=seed) for seed in (0, 1)]
-    one = show(traces)
+    one = show(traces, link="#t=0")
     one.press("ArrowRight", "ArrowRight", "ArrowRight", "2", "w", "d")
     one.page.click("#lane1-17")
     one.wait("location.hash.includes('p=17')")
@@ -109,7 +110,7 @@ def test_the_link_restores_the_state(show):
     other.wait("document.querySelector('#lane0-2').classList.contains('picked')")
     assert other.frame(0) == 1
     odd = show(traces, link="#t=nan&p=99999&lane=7&clock=<b>&theme=x")
-    assert odd.frame(0) == 0
+    assert odd.frame(0) == 1
 
 
 def test_keyboard_alone_reaches_everything(show):
@@ -148,7 +149,7 @@ def test_png_export(show, tmp_path):
     assert download.value.suggested_filename == "starr-starr-3.png"
 
 
-@pytest.mark.parametrize(("width", "dark"), [(360, False), (360, True), (1600, False)])
+@pytest.mark.parametrize(("width", "dark"), [(360, False), (390, True), (1600, False)])
 def test_nothing_is_wider_than_the_window(show, width, dark):
     traces = [make(length=40, seed=seed, strategy=f"starr:temporal_window={seed},blend=1/1/1") for seed in range(4)]
     one = show(traces, link="#t=3&p=5", width=width, dark=dark)
@@ -157,3 +158,19 @@ def test_nothing_is_wider_than_the_window(show, width, dark):
         && node.checkVisibility() && node.getBoundingClientRect().right > innerWidth + 1).map((node) => node.id)"""
     assert one.value(wide) == []
     assert one.value("document.documentElement.dataset.theme") == ("dark" if dark else "light")
+
+
+def test_sealed_blocks_of_a_block_causal_trace_are_framed(show):
+    trace = make(length=24, block=8, cache="dual", seed=1) | {"blocks": [0, 8, 16]}
+    one = show([trace])
+    one.page.click("#start")
+    one.settle()
+    assert one.page.locator(".text .sealed").count() == 0
+    second = next(index for index, step in enumerate(trace["steps"]) if step["window"][0] == 8)
+    one.page.fill("#scrub", str(second))
+    one.settle()
+    assert one.page.locator(".text .sealed").count() == 8
+    assert one.page.locator(".text .sealed.first").count() == one.page.locator(".text .sealed.last").count() == 1
+    one.page.click("#end")
+    one.settle()
+    assert one.page.locator(".text .sealed.last").count() == 3

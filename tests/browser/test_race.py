@@ -52,7 +52,7 @@ def test_lanes_share_the_clock_and_end_each_in_its_time(show):
 def test_difference(show):
     traces = [make(length=24, seed=seed) for seed in (0, 1, 2)]
     one = show([*traces, traces[0]])
-    assert "They part at step" in one.page.text_content("#parting")
+    assert "first differ after step" in one.page.text_content("#parting")
     assert one.page.locator("#compare del, #compare ins").count() > 0
     one.page.click("#go-parting")
     one.settle()
@@ -66,5 +66,5 @@ def test_difference(show):
     assert before[0] == before[1]
     one.page.select_option("#second", "3")
     one.settle()
-    assert "never part" in one.page.text_content("#parting")
+    assert "never differ" in one.page.text_content("#parting")
     assert one.page.text_content("#compare") == traces[0]["text"]

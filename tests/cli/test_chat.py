@@ -6,14 +6,15 @@ import pytest
 
 import starr
 from starr import api
-from starr.cli.session import SETTABLE, Session, obey, turn
+from starr.cli.session import Session, obey, turn
 from starr.errors import InputError
+from starr.options import Options
+from tests.tiny import tiny_model
 
 
 @pytest.fixture
 def session():
-    plain = dict.fromkeys(SETTABLE)
-    return Session(arguments=plain | {"strategy": starr.strategy("starr"), "cache": starr.cache("none")})
+    return Session(options=api.for_model(api.resolved(Options()), tiny_model()))
 
 
 def test_strategy_is_shown_and_changed(session):

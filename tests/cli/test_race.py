@@ -72,9 +72,9 @@ def test_the_answer_marks_right_and_wrong(run, tmp_path, monkeypatch):
     monkeypatch.setattr("starr.viewer.html.page", lambda traces, title: lanes.extend(traces) or title)
     arguments = ("race", "hello", "--strategies", "confidence", "--answer", "no such words")
     assert "✗" in run(*arguments, "-o", page).out
-    assert [(lane["answer"], lane["correct"]) for lane in lanes] == [("no such words", False)]
-    assert json.loads(run(*arguments, "--json").out)[0]["correct"] is False
-    assert "correct" not in json.loads(run(*arguments[:4], "--json").out)[0]
+    assert [(lane["answer"], lane["right"]) for lane in lanes] == [("no such words", False)]
+    assert json.loads(run(*arguments, "--json").out)[0]["right"] is False
+    assert "right" not in json.loads(run(*arguments[:4], "--json").out)[0]
 
 
 def test_live_and_the_page(run, tmp_path):

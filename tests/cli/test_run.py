@@ -113,7 +113,7 @@ def test_full_disk_loses_no_text(run):
         (["x", "--top-p", "0"], ["top_p", "0"]),
         (["x", "--seed", "-1"], ["seed", "-1"]),
         (["x", "--max-forwards", "0"], ["max_forwards", "0"]),
-        (["x", "--enforce", "saef"], ["enforce", "safe, literal", "'saef'"]),
+        (["x", "--enforce", "saef"], ["enforce", "safe, bounded, strict, literal", "'saef'"]),
         (["x", "--eos", "soon"], ["eos", "normal, never, last", "'soon'"]),
         (["x", "--device", "gpu"], ["'gpu'", "cpu"]),
         (["x", "--dtype", "float23"], ["'float23'", "Did you mean 'float32'?"]),

@@ -42,7 +42,7 @@ def test_infill_keeps_the_text_around_the_holes(run):
 
 
 def test_stop_rules_end_early(run):
-    stats = json.loads(run("run", "Hello", "--stop", "prophet:early=0", "--eos", "never", "--json").out)["stats"]
+    stats = json.loads(run("run", "Hello", "--stop-rule", "prophet:early=0", "--eos", "never", "--json").out)["stats"]
     assert stats["forwards"] == 1
     assert stats["tokens"] == 12
 
@@ -58,7 +58,7 @@ def test_stop_rules_end_early(run):
         (("--infill", "a [MASK:9999]"), "The holes have 9999 positions"),
         (("Hi", "--cache", "dkv", "--strategy", "wino"), "Cache dkv cannot be used"),
         (("Hi", "--cache", "dual:refresh=-1"), "refresh must be within [0"),
-        (("Hi", "--stop", "never"), "Unknown stop rule"),
+        (("Hi", "--stop-rule", "never"), "Unknown stop rule"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(run, arguments, words):

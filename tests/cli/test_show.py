@@ -92,14 +92,14 @@ def test_plot_says_what_it_takes(starr, trace, arguments, words):
     assert words in result.line
 
 
-def test_the_steps_elect_an_answer(starr, trace, tmp_path):
+def test_the_steps_agree_on_an_answer(starr, trace, tmp_path):
     body = json.loads(trace.read_text())
     body["pieces"] = {token: "7" if token == str(body["tokens"][0]) else " " for token in body["pieces"]}
     trace.write_text(json.dumps(body))
     found = json.loads(starr("trace", "vote", trace, "--json").out)
     assert set(found["answer"]) == {"7"}
     assert len(found["answers"]) == len(body["steps"])
-    assert "elected 7" in starr("trace", "vote", trace, "--weights", "fixed").out
+    assert "the steps agree on 7" in starr("trace", "vote", trace, "--weights", "fixed").out
     assert "Did you mean 'linear'?" in starr("trace", "vote", trace, "--weights", "liner").line
 
 

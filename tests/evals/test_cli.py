@@ -1,11 +1,15 @@
 """The evaluation verbs from the command line, with a tiny model in place of the bundled one."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 
 import starr
 from starr.cli.main import main
+from starr.evals.grading import sandbox
 from tests.tiny import tiny_model
 
 
@@ -32,11 +36,44 @@ def test_eval_prints_a_table_and_writes_the_folder(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["runs"][0]["n"] == 3
 
 
+def test_no_line_is_wider_than_100_columns(capsys):
+    names = [f"starr:temporal_window={window},spatial_window=2,blend=0.6/0.5/0.6" for window in (3, 5)]
+    flags = [flag for name in names for flag in ("--strategy", name)]
+    assert main(["eval", "word-problems", *flags, *SMALL]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 100
+
+
+def test_without_data_and_network_one_line_says_what_to_do(tmp_path):
+    """A real process: the hub's client writes its own lines where nobody listens to it."""
+    outside = {"HF_ENDPOINT": "https://nowhere.invalid", "HF_HOME": str(tmp_path), "STARR_DATA": str(tmp_path)}
+    command = [sys.executable, "-m", "starr.cli.main", "eval", "gsm8k", "--limit", "2"]
+    child = subprocess.run(command, env=os.environ | outside, capture_output=True, text=True, check=False, timeout=120)
+    assert child.returncode == 2
+    assert len(child.stderr.splitlines()) == 1
+    assert child.stderr.startswith("starr: No data for gsm8k")
+    assert "--data FILE" in child.stderr
+
+
 def test_code_results_say_which_sandbox_held(capsys, tmp_path):
     assert main(["eval", "list-functions", "--strategy", "threshold", "--json", *SMALL]) == 0
-    sandbox = json.loads(capsys.readouterr().out)["sandbox"]
-    assert sandbox in ("namespaces", "limits")
-    assert f"code sandbox: {sandbox}" in (tmp_path / "runs" / "list-functions" / "report.html").read_text()
+    held = json.loads(capsys.readouterr().out)["sandbox"]
+    assert held == str(sandbox.isolation())
+    assert f"code sandbox: {held}" in (tmp_path / "runs" / "list-functions" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("number", [1, 12])
+def test_model_code_never_runs_in_a_weak_or_broken_sandbox_unasked(capsys, monkeypatch, number):
+    """Without namespaces (1) the flag is needed; a fault (12) is a failed evaluation, with the flag too."""
+    answers = {"namespaces": {"failed": "unshare", "errno": number}, "limits": {"verdict": "passed", "walls": []}}
+    monkeypatch.setattr(sandbox, "converse", lambda program, mode, *_, **__: answers[mode])
+    sandbox.isolation.cache_clear()
+    sandbox.check_isolation.cache_clear()
+    flags = [] if number == 1 else ["--allow-weak-sandbox"]
+    monkeypatch.setattr(sandbox.Permission, "weak", False)
+    assert main(["eval", "list-functions", *flags, *SMALL]) == 1
+    assert ("--allow-weak-sandbox" if number == 1 else "sandbox cannot be set up") in capsys.readouterr().err
+    sandbox.isolation.cache_clear()
+    sandbox.check_isolation.cache_clear()
 
 
 def test_shards_are_merged(capsys):
@@ -61,7 +98,7 @@ def test_shards_are_merged(capsys):
         (["eval", "word-problems", "--form", "poem"], "chat or base"),
         (["eval", "word-problems", "--until-sure", "1.0"], "two"),
         (["eval", "word-problems", "more"], "one TASK"),
-        (["eval", "merge", "nowhere", "-o", "x"], "no run folder"),
+        (["eval", "merge", "nowhere", "-o", "x"], "not a run folder"),
         (["eval", "merge", "nowhere"], "--out"),
         (["eval", "word-problems", "--data", "nothing.jsonl"], "cannot be read"),
         (["reproduce", "table9"], "Unknown result"),
@@ -69,6 +106,8 @@ def test_shards_are_merged(capsys):
         (["tune", "word-problems"], "--grid"),
         (["tune", "word-problems", "--grid", "scale=1/2", "--loss", "-1"], "--loss"),
         (["tune", "word-problems", "--grid", "scale=1/2", "--calibration", "9000"], "--calibration"),
+        (["tune", "word-problems", "--grid", "scale=1/2", "--calibration", "64"], "use --calibration"),
+        (["tune", "word-problems", "--grid", "scale=1/2", "--loss", "0"], "--loss 0 can never be shown"),
         (["tune", "word-problems", "--grid", "sacle=1/2"], "Did you mean 'scale'"),
     ],
 )
@@ -104,17 +143,22 @@ def test_tune_writes_a_preset_that_runs(tmp_path, capsys):
     assert starr.strategy(f"@{tmp_path / 'tuned.json'}").name == "threshold"
 
 
-def test_tune_says_when_nothing_is_good_enough(capsys):
-    arguments = ["tune", "word-problems", "--strategy", "threshold", "--grid", "tau=0.3/0.9", "--loss", "0"]
+def test_tune_says_when_nothing_is_good_enough(capsys, monkeypatch):
+    monkeypatch.setattr("starr.evals.tune.Bound.kept", lambda *_: False)
+    arguments = ["tune", "word-problems", "--strategy", "threshold", "--grid", "tau=0.3/0.9", "--loss", "100"]
     assert main([*arguments, "--calibration", "4", "--max-tokens", "6", "--quiet"]) == 1
     assert "No candidate" in capsys.readouterr().err
 
 
 def test_a_results_command_has_every_option_that_counts_and_no_other():
-    from starr.cli.reproduce import Options, command
+    from starr.cli.reproduce import ReproduceOptions, command
+    from starr.options import Options
 
-    assert command("table1", Options(result="all")) == "starr reproduce table1 --task word-problems"
-    told = Options(result="all", limit=200, batch_size=4, eos="last", block_length=16, dtype="bfloat16", json=True)
+    assert command("table1", ReproduceOptions(result="all")) == "starr reproduce table1 --task word-problems"
+    last = Options(eos="last")
+    told = ReproduceOptions(
+        result="all", limit=200, batch_size=4, decoding=last, block_length=16, dtype="bfloat16", json=True
+    )
     words = "--limit 200 --batch-size 4 --eos last --block-length 16 --dtype bfloat16"
     found = command("table5", told).removeprefix("starr reproduce table5 --task word-problems ")
     assert {*found.removeprefix("--").split(" --")} == {*words.removeprefix("--").split(" --")}

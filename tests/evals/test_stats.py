@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats as reference
 
-from starr.evals.stats import aup, mcnemar, mean_interval, paired, percentile, sure, wilson
+from starr.evals.stats import aup, bootstrap, mcnemar, paired, pbx, percentile, sure, wilson
 
 
 @pytest.mark.parametrize(("right", "n"), [(0, 10), (1, 10), (81, 263), (15, 148), (20, 20), (500, 1000)])
@@ -71,11 +71,27 @@ def test_percentile_equals_numpy(values, share):
     assert percentile(values, share) == pytest.approx(float(np.percentile(values, share * 100)), abs=1e-9)
 
 
-def test_mean_interval():
-    low, high = mean_interval([1.0, 2.0, 3.0, 4.0])
-    half = 1.959963984540054 * math.sqrt(5 / 3 / 4)
-    assert (low, high) == pytest.approx((2.5 - half, 2.5 + half))
-    assert mean_interval([7.0]) == (7.0, 7.0)
+def test_the_bootstrap_of_a_mean_is_near_the_normal_interval_and_repeats():
+    values = [float(i % 7) for i in range(700)]
+    half = 1.959963984540054 * math.sqrt(4 / 700)
+    assert bootstrap(values) == pytest.approx((3 - half, 3 + half), abs=0.03)
+    assert bootstrap(values) == bootstrap(values)
+    assert bootstrap([7.0]) == (7.0, 7.0)
+
+
+def test_the_bootstrap_of_a_ratio_resamples_both_parts_together():
+    assert bootstrap([2.0, 4.0, 6.0], [1.0, 2.0, 3.0]) == pytest.approx((2.0, 2.0))
+
+
+def test_pbx_is_the_largest_speed_with_the_score_between_points_too():
+    points = [(1.0, 90.0), (2.0, 80.0), (4.0, 40.0)]
+    assert pbx(points, 80) == 2.0
+    assert pbx(points, 60) == pytest.approx(3.0)
+    assert pbx(points, 85) == pytest.approx(1.5)
+    assert pbx(points, 30) == 4.0
+    assert pbx(points, 95) is None
+    assert pbx([(1.0, 50.0), (2.0, 90.0)], 70) == 2.0, "the largest, not the first"
+    assert pbx([], 10) is None
 
 
 def test_aup_of_one_point_is_its_rectangle():

@@ -5,12 +5,12 @@ import random
 
 import pytest
 
+from starr.api import strategy
 from starr.errors import InputError
-from starr.evals.runs import Run
-from starr.evals.store import Sample
+from starr.evals.run.runs import Run
+from starr.evals.run.store import Sample
 from starr.evals.tune import Bound, candidates, parse_grid, tune, write_preset
-from starr.strategy import strategy
-from starr.strategy.registry import text_form
+from starr.named import text_form
 
 # accuracy and forwards of each made-up run
 TRUTH = {
@@ -32,8 +32,9 @@ def measured(log=None):
         found = []
         for index in places:
             correct = random.Random(index).random() < right
-            found.append(Sample(run.name, run.strategy, "none", index, str(index), correct, {"x": correct}, "", "", "",
-                                "stop", 1, forwards, 0, forwards, 9, 9, 9, 0, 0.1, 0.1))  # fmt: skip
+            found.append(Sample(run.name, run.strategy, "none", index, str(index), "", correct, None, correct,
+                                {"x": correct}, "", "", "", "stop", 1, forwards, 0,
+                                forwards, 9, 9, 9, 0, 0.1, 0.1))  # fmt: skip
         return found
 
     return measure
@@ -95,3 +96,24 @@ def test_bad_grids_are_refused(texts):
 def test_bad_bounds_are_refused(points, confidence):
     with pytest.raises(InputError):
         Bound(points, confidence)
+
+
+def test_feasibility_is_checked_first():
+    bound = Bound(2.0, 0.9)
+    assert bound.least(64) == pytest.approx(2.746, abs=0.001)
+    needed = bound.enough()
+    assert bound.least(needed) <= 2.0 < bound.least(needed - 1)
+    bound.check(needed)
+    with pytest.raises(InputError, match=rf"^64 items cannot show a loss below 2.7 points .* --calibration {needed}"):
+        bound.check(64)
+    with pytest.raises(InputError, match="--loss 0 can never be shown"):
+        Bound(0.0, 0.9).check(1000)
+
+
+@pytest.mark.parametrize("count", [89, 128])
+def test_a_candidate_equal_to_the_baseline_is_never_rejected(count):
+    """At the bound's own least number of samples, and at the command line's default."""
+    splits = (list(range(0, 2 * count, 2)), list(range(1, 2 * count, 2)))
+    tuned = tune([Run("threshold:tau=0.95")], Run("base"), Bound(), splits, measured())
+    assert tuned.winner.pair.difference == 0
+    assert tuned.held_out["kept"]

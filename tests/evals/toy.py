@@ -4,11 +4,11 @@ import sys
 import time
 from pathlib import Path
 
-from starr.evals.evaluate import Job, run_job
 from starr.evals.reproduce.bench import Bench
-from starr.evals.runner import Plan
-from starr.evals.runs import choose, make_runs, settings_for
-from starr.evals.store import Store
+from starr.evals.run.evaluate import Evaluation, run_evaluation
+from starr.evals.run.runner import Workload
+from starr.evals.run.runs import choose, make_runs, settings_for
+from starr.evals.run.store import Store
 from starr.evals.tasks import Grade, Item, Task
 from tests.tiny import tiny_model
 
@@ -24,11 +24,13 @@ def toy_task(count=12, pause=0.0):
     return Task("toy", items, grade, "even", 10)
 
 
-def toy_job(out, *, resume=False, shard=None, limit=None, strategies=("threshold:tau=0.5", "starr"), pause=0.0, **plan):
+def toy_job(out, *, resume=False, shard=None, limit=None, strategies=("threshold:tau=0.5", "starr"), pause=0.0, **work):
     model, task = tiny_model(length=64), toy_task(pause=pause)
     settings = settings_for(model, task, form="base")
     runs = make_runs(strategies)
-    return model, Job(task, settings, Plan(choose(task, limit, shard), runs, 3, **plan), Path(out), resume, True)
+    return model, Evaluation(
+        task, settings, Workload(choose(task, limit, shard), runs, 3, **work), Path(out), resume, True
+    )
 
 
 def toy_bench(folder, count=6, max_tokens=10):
@@ -40,4 +42,4 @@ def toy_bench(folder, count=6, max_tokens=10):
 
 
 if __name__ == "__main__":
-    run_job(*toy_job(sys.argv[1], pause=0.15))
+    run_evaluation(*toy_job(sys.argv[1], pause=0.15))

@@ -1,27 +1,19 @@
-import warnings
-
 import pytest
 import torch
 
 from starr.errors import InputError
-from starr.model import device
-from starr.model.device import choose_device, choose_dtype, probe
+from starr.model.device import choose_device, choose_dtype
 
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(autouse=True)
-def forget():
-    probe.cache_clear()
-    yield
-    probe.cache_clear()
-
-
-def test_defaults():
+def test_defaults(monkeypatch):
     assert choose_device("cpu") == CPU
-    assert choose_dtype(None, CPU) == torch.float32
+    assert choose_dtype(None, CPU) == torch.float32  # that of STARR_DTYPE, see tests/conftest.py
     assert choose_dtype("float32", CPU) == torch.float32
+    monkeypatch.delenv("STARR_DTYPE")
     assert choose_dtype(None, torch.device("cuda")) == torch.bfloat16
+    assert choose_dtype(None, torch.device("mps")) == torch.float32
     assert choose_device(None).type == ("cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -53,39 +45,3 @@ def test_absent_devices_are_one_line(monkeypatch):
 def test_unknown_dtype(name, near):
     with pytest.raises(InputError, match=f"Unknown dtype '{name}'. Did you mean '{near}'?"):
         choose_dtype(name, CPU)
-
-
-def test_a_child_that_dies_means_float32_and_one_warning(monkeypatch):
-    monkeypatch.setattr(device, "PROBE", "import os, signal; os.kill(os.getpid(), signal.SIGILL)")
-    with pytest.warns(UserWarning, match="died of signal 4.*using float32.*ONEDNN_MAX_CPU_ISA") as caught:
-        assert choose_dtype("bfloat16", CPU) == torch.float32
-    assert len(caught) == 1
-    assert "\n" not in str(caught[0].message)
-
-
-def test_a_child_that_fails_or_cannot_start_means_float32(monkeypatch):
-    monkeypatch.setattr(device, "PROBE", "raise SystemExit(3)")
-    with pytest.warns(UserWarning, match="ended with 3"):
-        assert choose_dtype("float16", CPU) == torch.float32
-    probe.cache_clear()
-    monkeypatch.setattr(device.sys, "executable", "/nowhere/python")
-    with pytest.warns(UserWarning, match="FileNotFoundError"):
-        assert choose_dtype("float16", CPU) == torch.float32
-
-
-def test_a_healthy_child_means_the_dtype_asked_for(monkeypatch):
-    monkeypatch.setattr(device, "PROBE", "")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert choose_dtype("bfloat16", CPU) == torch.bfloat16
-
-
-def test_the_child_sees_the_instruction_set_this_process_started_with(monkeypatch):
-    """oneDNN reads the variable once: what is set later must not make the child's answer differ from ours."""
-    monkeypatch.setattr(device, "PROBE", f"import os; raise SystemExit(os.environ.get({device.ISA!r}) is not None)")
-    monkeypatch.setattr(device, "ISA_AT_IMPORT", None)
-    monkeypatch.setenv(device.ISA, "AVX2")
-    assert probe("bfloat16") == ""
-    probe.cache_clear()
-    monkeypatch.setattr(device, "ISA_AT_IMPORT", "AVX512_CORE_BF16")
-    assert probe("bfloat16") == "the trial process ended with 1"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from tests.decode.strategies.driver import Word
 from tests.reference.common import best_first, committing
-from tests.strategy.driver import Word
 
 
 class RefAdaBlock:

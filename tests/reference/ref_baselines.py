@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.strategy.driver import Row, Word
+from tests.decode.strategies.driver import Row, Word
 
 
 def ranked(scores: list[float], masked: list[bool]) -> list[int]:
@@ -53,32 +53,56 @@ class RefScheduled(Ref):
         return order[: self.counts[row.step]]
 
 
-class RefEntropy(Ref):
-    """Dream's time steps from 1 to eps."""
+class RefDream(Ref):
+    """Dream's time steps from 1 to eps; a step that would commit nothing commits one."""
 
-    def __init__(self, steps: int | None, eps: float) -> None:
-        self.steps, self.eps = steps, eps
+    def __init__(self, signal: str, steps: int | None, eps: float) -> None:
+        self.signal, self.steps, self.eps = signal, steps, eps
 
     def prepare(self, row: Row) -> None:
         steps = row.width if self.steps is None else max(self.steps // row.windows, 1)
         self.times = [1 - (1 - self.eps) * k / steps for k in range(steps + 1)]
 
     def chosen(self, row: Row) -> list[int]:
-        order = ranked([-e for e in row.entropy], row.masked)
-        last = row.step >= len(self.times) - 2
-        if last:
-            return order
+        scores = [-e for e in row.entropy] if self.signal == "entropy" else getattr(row, self.signal)
+        order = ranked(scores, row.masked)
+        return order[: max(int(len(order) * self.chance(row)), 1)]
+
+    def chance(self, row: Row) -> float:
+        """1 - s / t, 1 from the last step on."""
+        if row.step >= len(self.times) - 2:
+            return 1.0
         t, s = self.times[row.step], self.times[row.step + 1]
-        return order[: int(len(order) * (1 - s / t))]
+        return 1 - s / t
+
+
+class RefOrigin(RefDream):
+    """Every mask by its own chance; the one with the least noise if none."""
+
+    def __init__(self, steps: int | None, eps: float) -> None:
+        super().__init__("noise", steps, eps)
+
+    def chosen(self, row: Row) -> list[int]:
+        masks = [i for i, m in enumerate(row.masked) if m]
+        drawn = [i for i in masks if row.noise[i] < self.chance(row)]
+        return drawn or [min(masks, key=lambda i: row.noise[i])]
 
 
 class RefThreshold(Ref):
-    def __init__(self, tau: float) -> None:
-        self.tau = tau
+    """``equal``: >= instead of >. ``quota``: steps of a block (0 for one a position); without it the best is added."""
+
+    def __init__(self, tau: float, equal: bool = False, quota: int | None = None) -> None:
+        self.tau, self.equal, self.quota = tau, equal, quota
 
     def chosen(self, row: Row) -> list[int]:
         order = ranked(row.confidence, row.masked)
-        return order[:1] + [i for i in order if row.confidence[i] >= self.tau]
+        above = [i for i in order if row.confidence[i] > self.tau or (self.equal and row.confidence[i] == self.tau)]
+        if self.quota is None:
+            return order[:1] + above
+        steps = min(self.quota or row.block, row.block)
+        quotas = [row.block // steps + (1 if s < row.block % steps else 0) for s in range(steps)]
+        quota = quotas[row.step] if row.step < steps else 1
+        return above if len(above) >= quota else order[:quota]
 
 
 class RefFactor(Ref):

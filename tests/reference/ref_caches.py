@@ -96,7 +96,7 @@ def dkv_greedy(row: RowState, refresh: int = 2, window: int = 4) -> set[int]:
 
 
 def adaptive(row: RowState, prompt_refresh: int = 50, refresh: int = 7, share: float = 0.25) -> set[int]:
-    chosen = set(best(row.moved, row.canvas, int((row.length - row.prompt) * share)))
+    chosen = set(best(row.moved, row.canvas, max(1, int((row.length - row.prompt) * share))))
     if row.total % refresh == 0:
         chosen |= row.canvas
     if row.total % prompt_refresh == 0:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from tests.decode.strategies.driver import Word
 from tests.reference.common import argmax, best_first, committing, masks_of, rounded, softmax
-from tests.strategy.driver import Word
 
 
 class RefCredit:

@@ -10,15 +10,17 @@ class RefDaedal:
         self.o, self.ends = options, ends
 
     def open(self):
-        self.stage, self.width, self.asked, self.full = "growing", None, 0, False
+        self.growing, self.width, self.asked, self.full = True, None, 0, False
 
     def step(self, row):
-        self.inserted = 0 if self.width is None else row.width - self.width
-        self.full = self.full or (self.asked > 0 and self.inserted == 0)
+        """Actions, how many positions to insert, behind which one, and whether they are end-of-text."""
+        inserted = 0 if self.width is None else row.width - self.width
+        self.full = self.full or (self.asked > 0 and inserted == 0)
         self.width = row.width
         self.room = 0 if self.full else max(self.o.most - row.width, 0)
-        said = self.growing_step(row) if self.stage == "growing" else self.decoding_step(row)
-        self.asked = said[2]
+        said = self.growing_step(row) if self.growing else None
+        said = said or self.decoding_step(row)
+        self.asked = said[1]
         return said
 
     def end_confidence(self, row):
@@ -34,21 +36,20 @@ class RefDaedal:
         return [i for i in masks if i // length == masks[0] // length]
 
     def growing_step(self, row):
-        wanted = self.o.expand
-        if self.end_confidence(row) >= self.o.start_end or self.room == 0:
-            self.stage, wanted = "tail", self.o.tail
-        return committing(row.width, []), row.proposal, min(wanted, self.room), row.width - 1
+        nothing = committing(row.width, [])
+        if self.end_confidence(row) < self.o.start_end and self.room > 0:
+            return nothing, min(self.o.expand, self.room), row.width - 1, False
+        self.growing = False
+        tail = min(self.o.tail, self.room)
+        return (nothing, tail, row.width - 1, True) if tail else None
 
     def decoding_step(self, row):
-        tail = [i for i in range(row.width - self.inserted, row.width) if self.stage == "tail" and row.masked[i]]
-        self.stage = "decoding"
-        masks = [i for i in masks_of(row.masked) if i not in tail]
-        block = self.block_of(row, masks) if masks else []
+        masks = masks_of(row.masked)
+        block = self.block_of(row, masks)
         chosen = {i for i in block if row.confidence[i] > self.o.tau} | set(best_first(block, row.confidence)[:1])
         weak = [i for i in block if i not in chosen and row.confidence[i] < self.o.expand_below]
         grow, at = 0, 0
         if weak and self.end_confidence(row) < self.o.keep_end:
             at = min(weak, key=lambda i: (row.confidence[i], i))
             grow = min(self.o.expand - 1, self.room)
-        tokens = [self.ends[0] if i in tail else row.proposal[i] for i in range(row.width)]
-        return committing(row.width, chosen | set(tail)), tokens, grow, at
+        return committing(row.width, chosen), grow, at, False

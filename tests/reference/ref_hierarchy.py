@@ -15,21 +15,26 @@ def runs_of(masks):
     return runs
 
 
+REVISE = 3
+
+
 def hierarchy(row, tau, low, revoke, revoke_below):
     masks = masks_of(row.masked)
-    chosen = {i for i in masks if row.confidence[i] > tau}
-    for run in runs_of(masks):
-        best = best_first(run, row.confidence)[0]
-        if row.confidence[best] > low:
-            chosen.add(best)
-    ordered = best_first(masks, row.confidence)
-    chosen |= set(ordered[:1])
     doubted = [i for i in range(row.width) if revoke and row.held[i] and row.best[i] < revoke_below]
-    for i in ordered:
+    open_ = sorted(masks + doubted)
+    value = [row.confidence[i] if row.masked[i] else row.best[i] for i in range(row.width)]
+    chosen = {i for i in open_ if value[i] > tau}
+    for run in runs_of(open_):
+        best = best_first(run, value)[0]
+        if value[best] > low:
+            chosen.add(best)
+    for i in best_first(open_, value):
         if len(chosen) < len(doubted) + 1:
             chosen.add(i)
-    action = committing(row.width, chosen)
-    least_certain = sorted(doubted, key=lambda i: (row.best[i], i))
-    for i in least_certain[: max(len(chosen) - 1, 0)]:
-        action[i] = REVOKE
+    action = committing(row.width, chosen & set(masks))
+    for i in doubted:
+        if i not in chosen:
+            action[i] = REVOKE
+        elif row.proposal[i] != row.tokens[i]:
+            action[i] = REVISE
     return {"action": action}

@@ -7,6 +7,11 @@ import math
 from tests.reference.common import best_first, committing, masks_of
 
 
+def frequencies(counts):
+    """As in the released code: a token that was never seen counts as seen once."""
+    return [max(count, 1) / sum(counts) for count in counts]
+
+
 class RefPC:
     def __init__(self, frequency, decay, clip, steps):
         self.frequency, self.decay, self.clip, self.steps = frequency, decay, clip, steps

@@ -11,14 +11,14 @@ from tests.reference.common import COMMIT, KEEP, REVOKE, best_first, masks_of
 class RefSaber:
     def __init__(self, least, backtrack):
         self.least, self.backtrack = least, backtrack
-        self.windows = []  # one dictionary position -> confidence at its last commit, per window
-
-    def open(self):
-        self.windows.append({})
+        self.committed = {}  # position -> confidence at its last commit
         self.previous = {}
 
+    def open(self):
+        """Nothing: a window only grows to the right, and everything in it is remembered."""
+
     def mean(self):
-        values = [Fraction(c) for window in self.windows for c in window.values()]
+        values = [Fraction(c) for c in self.committed.values()]
         return sum(values) / len(values) if values else Fraction(1)
 
     def step(self, row):
@@ -29,7 +29,7 @@ class RefSaber:
         if len(committed) < self.least:
             committed = best_first(masks, value)[: self.least]
         for i in committed:
-            self.windows[-1][i] = value[i]
+            self.committed[i] = value[i]
         decoded = set(committed) | {i for i in range(row.width) if row.held[i]}
         returned = set()
         if len(committed) < len(masks):

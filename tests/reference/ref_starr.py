@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from starr.strategy.starr import Starr
-from tests.strategy.driver import Row
+from starr.decode.strategies.starr import Starr
+from tests.decode.strategies.driver import Row
 
 KEEP, COMMIT, REVOKE = 0, 1, 2
 TIE = 4e-6

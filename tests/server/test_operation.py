@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from starr.errors import LoadError
 from starr.server.settings import Settings
 from starr.server.start import is_loopback, serve, warn_if_open
+from tests.server.http.test_streams import ASK, slowed
 from tests.server.running import in_thread, running, wait_until
-from tests.server.test_streams import ASK, slowed
 
 CHAT = {"messages": ASK, "max_tokens": 8}
 
@@ -41,8 +41,9 @@ def test_a_large_body_is_refused_with_both_numbers(model):
     with running(lambda: model, max_body=2000) as here:
         post = f"{here.url}/v1/chat/completions"
         body = json.dumps(CHAT | {"padding": "x" * 3000}).encode()
-        declared = httpx.post(post, content=body)
-        unsaid = httpx.post(post, content=iter([body[:1000], body[1000:2000], body[2000:]]))
+        kind = {"Content-Type": "application/json"}
+        declared = httpx.post(post, content=body, headers=kind)
+        unsaid = httpx.post(post, content=iter([body[:1000], body[1000:2000], body[2000:]]), headers=kind)
         for answer in (declared, unsaid):
             assert answer.status_code == 413
             assert "the most is 2000" in answer.json()["error"]["message"]
@@ -53,7 +54,8 @@ def test_a_slow_body_is_given_up(model):
     with running(lambda: model, body_timeout=0.3) as here:
         host, port = here.url.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=10) as wire:
-            wire.sendall(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+            head = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            wire.sendall(head + b"Content-Length: 100\r\n\r\n{")
             assert b"408" in wire.recv(4096).split(b"\r\n")[0]
 
 
@@ -183,15 +185,17 @@ def test_other_endpoints(server, model):
     chat = httpx.post(f"{server.url}/tokenize", json={"messages": ASK}).json()
     assert chat["tokens"] == model.tokenizer.chat(ASK)
     assert httpx.post(f"{server.url}/tokenize", json={}).status_code == 400
-    wrong = httpx.post(f"{server.url}/v1/chat/completions", content=b"{not json")
+    wrong = httpx.post(
+        f"{server.url}/v1/chat/completions", content=b"{not json", headers={"Content-Type": "application/json"}
+    )
     assert wrong.status_code == 400
     assert "JSON" in wrong.json()["error"]["message"]
 
 
 def test_flags_and_settings_have_the_same_defaults():
-    from starr.cli.serve import Options
+    from starr.cli.serve import ServeOptions
 
-    flags, settings = Options(), Settings()
-    shared = [f.name for f in fields(Settings) if hasattr(flags, f.name) and f.name != "cors"]
+    flags, settings = ServeOptions(), Settings()
+    shared = [f.name for f in fields(Settings) if hasattr(flags, f.name) and f.name not in ("cors", "allow_host")]
     assert len(shared) >= 9
     assert {name: getattr(flags, name) for name in shared} == {name: getattr(settings, name) for name in shared}

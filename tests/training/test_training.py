@@ -5,15 +5,23 @@ from random import Random
 
 import pytest
 import torch
+from tokenizers import Tokenizer
 
-from starr.model.layers import Shape
-from starr.model.transformer import Transformer
+import starr
+from starr.decode.prompts.ice import Ice
+from starr.errors import InputError
+from starr.model.files import hub
+from starr.model.network.shape import Shape
+from starr.model.network.transformer import Transformer
+from training import export
 from training import train as trainer
 from training.attention import trainable
+from training.blocks import BLOCK, noised_states
 from training.checkpoint import FILE, averaged, read
-from training.data import DRILL_LENGTH, Mix, RowSource, batches, drill
+from training.data import Mix, RowSource, batches
 from training.noise import Batch, from_the_end, mask_tokens
 from training.optimizer import Muon, average, orthogonalise, split_parameters
+from training.rows import ANSWER, DRILL_LENGTH, drill
 from training.tokenizer import EOS, MASK, render, save, train_tokenizer
 
 
@@ -28,23 +36,77 @@ def test_words_are_single_tokens_and_digits_are_split(tokenizer):
 
 
 def test_rows_end_with_end_of_text_and_mask_only_the_canvas(tokenizer):
-    source = RowSource(tokenizer, seed=3)
+    source = RowSource(tokenizer, seed=3, mix=Mix(drills=0, templates=0, holes=0))
     eos = tokenizer.token_to_id(EOS)
     for _ in range(50):
-        row = source.draw(Mix(drills=0.0))
+        row = source.draw()
         assert len(row.tokens) == len(row.maskable)
         assert len(row.tokens) % 16 == 0
         start = row.maskable.index(True)
-        assert all(row.maskable[start:])
+        assert all(row.maskable[start:]) or not any(row.digits)
         assert row.tokens[-1] == eos
 
 
 def test_drills_mask_only_results(tokenizer):
-    row = RowSource(tokenizer, seed=4).draw(Mix(drills=1.0))
+    row = next(RowSource(tokenizer, seed=4, mix=Mix()).streams["drills"])
     assert len(row.tokens) == DRILL_LENGTH
     assert row.least == sum(row.maskable) // 2
     hidden = [token for token, free in zip(row.tokens, row.maskable, strict=True) if free]
     assert set(tokenizer.decode(hidden)) <= set("0123456789 ")
+
+
+def test_templates_are_those_of_in_place_prompting(tokenizer):
+    stream = RowSource(tokenizer, seed=4, mix=Mix()).streams["templates"]
+    for _ in range(20):
+        row = next(stream)
+        start = row.maskable.index(True)
+        told = tokenizer.decode([t for t, free in zip(row.tokens[:start], row.maskable, strict=False) if not free])
+        fixed = [token for token, free in zip(row.tokens[start:], row.maskable[start:], strict=True) if not free]
+        sections = tokenizer.decode(fixed).count("Step") + 1
+        found, answer = Ice(steps=sections, answer=ANSWER).layout(encoder(tokenizer), 0, canvas_length(row, tokenizer))
+        first = len(row.tokens) - len(found.tokens)
+        assert told.endswith("Step 1:")
+        assert row.maskable[first:] == found.masked
+        assert all(found.tokens[i] == row.tokens[first + i] for i, free in enumerate(found.masked) if not free)
+        assert tokenizer.decode(row.tokens[first + answer :]).strip().isdigit()
+        assert len(row.tokens) % 16 == 0
+
+
+def encoder(tokenizer):
+    return lambda text: tokenizer.encode(text).ids
+
+
+def canvas_length(row, tokenizer):
+    """What stands behind the prompt."""
+    head = encoder(tokenizer)(render("?"))[-4:]
+    ends = [i for i in range(len(row.tokens)) if row.tokens[i : i + 4] == head]
+    return len(row.tokens) - ends[0] - 4
+
+
+def test_texts_with_holes_mask_words_and_nothing_ends_them(tokenizer):
+    stream = RowSource(tokenizer, seed=4, mix=Mix()).streams["holes"]
+    eos = tokenizer.token_to_id(EOS)
+    for _ in range(50):
+        row = next(stream)
+        assert len(row.tokens) == len(row.maskable) == len(row.digits)
+        assert len(row.tokens) % 8 == 0
+        assert eos not in row.tokens
+        assert any(row.maskable)
+        assert not row.maskable[0]
+
+
+def test_a_mix_is_read_from_text():
+    assert trainer.mix("long=20,latin=0") == replace(Mix(), long=20.0, latin=0.0)
+    with pytest.raises(InputError, match="mix"):
+        trainer.mix("tall=2")
+
+
+def test_a_run_can_begin_with_a_models_weights(tmp_path):
+    options = trainer.Options(tokenizer=tmp_path, out=tmp_path, weights=hub.BUNDLED_FOLDER, bfloat16=False)
+    model = starr.load()
+    run = trainer.start(model.spec.shape, options)
+    pairs = zip(run.ema.parameters(), model.net.parameters(), strict=True)
+    assert all(torch.equal(ours, theirs) for ours, theirs in pairs)
 
 
 def test_drills_are_right():
@@ -55,7 +117,7 @@ def test_drills_are_right():
 
 
 def test_batches_hold_one_length(tokenizer):
-    stream = batches(RowSource(tokenizer, seed=5), 1024, Mix())
+    stream = batches(RowSource(tokenizer, seed=5, mix=Mix()), 1024)
     for _ in range(5):
         batch = next(stream)
         assert batch.tokens.shape == batch.maskable.shape
@@ -155,7 +217,7 @@ def test_the_rate_warms_up_and_ends_at_zero(tmp_path):
 def test_a_run_saves_logs_and_resumes(tmp_path, tokenizer, monkeypatch):
     save(tokenizer, tmp_path / "tokenizer")
     small = Shape(tokenizer.get_vocab_size(), 16, 1, 2, 2, 24)
-    monkeypatch.setattr(trainer, "bundled_shape", lambda _: small)
+    monkeypatch.setattr(trainer, "bundled_shape", lambda *_: small)
     options = trainer.Options(
         tokenizer=tmp_path / "tokenizer",
         out=tmp_path / "run",
@@ -173,7 +235,74 @@ def test_a_run_saves_logs_and_resumes(tmp_path, tokenizer, monkeypatch):
     assert json.loads(after["counts"])["seconds"] >= 6.0
     lines = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert lines[-1]["done"] is True
-    assert set(lines[-1]["results"]) <= set("+-*/")
+    assert set(lines[-1]["scores"]) == {"word-problems", "list-functions", "lines", "grids"}
+
+
+def test_shifted_logits_predict_a_mask_from_the_state_before_it(tokenizer, tmp_path):
+    shape = replace(Shape(tokenizer.get_vocab_size(), 16, 1, 2, 2, 24), qkv_bias=True)
+    options = trainer.Options(tokenizer=tmp_path, out=tmp_path, bfloat16=False, format="dream")
+    run = trainer.start(shape, options)
+    batch = next(batches(RowSource(tokenizer, 0, Mix()), 512))
+    noise = trainer.Noise(tokenizer.token_to_id(MASK), torch.Generator().manual_seed(3), False, True, None)
+    loss = trainer.loss_of(run.model, run, batch, noise)
+    noised, masked, count = mask_tokens(batch, noise.mask_id, torch.Generator().manual_seed(3))
+    logits = run.model.head(run.model(noised)).roll(1, dims=1)
+    every = torch.nn.functional.cross_entropy(logits.mT, batch.tokens, reduction="none")
+    assert loss.item() == pytest.approx(((every * masked).sum(1) / count).mean().item(), rel=1e-5)
+
+
+def test_a_dream_folder_is_written_and_read(tmp_path, monkeypatch, capsys):
+    source = hub.BUNDLED_FOLDER
+    options = trainer.Options(tokenizer=source, out=tmp_path, weights=source, bfloat16=False, format="dream")
+    shape = replace(starr.load().spec.shape, qkv_bias=True)
+    trainer.start(shape, options).save(tmp_path / FILE)
+    monkeypatch.setattr("sys.argv", ["export", str(tmp_path / FILE), str(source), str(tmp_path / "dream")])
+    export.main()
+    model = starr.load(tmp_path / "dream")
+    assert model.spec.shift
+    assert model.spec.family == "dream"
+    assert (model.spec.mask_id, model.spec.bos_id) == (starr.load().spec.mask_id, starr.load().spec.bos_id)
+    assert model.tokenizer.chat([{"role": "user", "content": "Hi"}]) == starr.load().tokenizer.chat(
+        [{"role": "user", "content": "Hi"}]
+    )
+    assert starr.generate(model, "Mia has 5 pens.", strategy="threshold", max_tokens=8).stats.forwards >= 1
+
+
+def test_a_block_causal_folder_is_written_and_read(tmp_path, monkeypatch, capsys):
+    source = hub.BUNDLED_FOLDER
+    options = trainer.Options(tokenizer=source, out=tmp_path, weights=source, bfloat16=False, format="sdar")
+    run = trainer.start(trainer.bundled_shape(Tokenizer.from_file(str(source / "tokenizer.json")), "sdar"), options)
+    run.save(tmp_path / FILE)
+    monkeypatch.setattr("sys.argv", ["export", str(tmp_path / FILE), str(source), str(tmp_path / "blocks")])
+    export.main()
+    model = starr.load(tmp_path / "blocks", dtype="float32")
+    assert (model.spec.family, model.spec.block_length) == ("sdar", 4)
+    assert (model.spec.mask_id, model.spec.eos_ids) == (starr.load().spec.mask_id, starr.load().spec.eos_ids)
+    assert starr.generate(model, "Mia has 5 pens.", max_tokens=8).stats.forwards >= 1
+
+
+def test_norms_of_heads_begin_with_the_size_of_queries_and_keys(tmp_path):
+    source, tokens = hub.BUNDLED_FOLDER, torch.randint(10, 90, (4, 24), generator=torch.Generator().manual_seed(0))
+    options = trainer.Options(tokenizer=source, out=tmp_path, weights=source, bfloat16=False, format="sdar")
+    shape = trainer.bundled_shape(Tokenizer.from_file(str(source / "tokenizer.json")), "sdar")
+    plain, normed = starr.load(dtype="float32").net, trainer.start(shape, options).model
+    first = [net.layers[0].attention.heads for net in (plain, normed)]
+    x = plain.layers[0].input_norm(plain.embed(tokens))
+    attention = normed.layers[0].attention
+    before, after = first[0](attention.q_proj(x)), first[1](attention.q_proj(x), attention.q_norm)
+    assert 0.5 < (after.square().mean() / before.square().mean()).sqrt().item() < 2.0
+
+
+def test_the_loss_of_blocks_sees_clean_text_before_its_block(tokenizer, tmp_path):
+    shape = Shape(tokenizer.get_vocab_size(), 16, 1, 2, 2, 24, qk_norm=True)
+    run = trainer.start(shape, trainer.Options(tokenizer=tmp_path, out=tmp_path, bfloat16=False, format="sdar"))
+    batch = next(batches(RowSource(tokenizer, 0, Mix()), 512))
+    noise = trainer.Noise(tokenizer.token_to_id(MASK), torch.Generator().manual_seed(3), False, False, BLOCK)
+    loss = trainer.loss_of(run.model, run, batch, noise)
+    noised, masked, count = mask_tokens(batch, noise.mask_id, torch.Generator().manual_seed(3))
+    logits = run.model.head(noised_states(run.model, batch.tokens, noised, BLOCK))
+    every = torch.nn.functional.cross_entropy(logits.mT, batch.tokens, reduction="none")
+    assert loss.item() == pytest.approx(((every * masked).sum(1) / count).mean().item(), rel=1e-5)
 
 
 def test_a_restored_run_goes_on_as_if_it_had_not_stopped(tmp_path):

@@ -51,7 +51,7 @@ def test_a_terminal_shows_lanes_and_figures():
         live.show(event([("Hello", "held"), ("", "masked")]))
         live.show(event([("Hello", "settled"), (" world", "settled")], done=True), 1)
     output = " ".join(re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", console.file.getvalue()).split())
-    figures = ("1 masks left", "3 forwards", "2.50 tokens per forward", "40.0 tokens per second", "1 revocations")
+    figures = ("1 mask left", "3 forwards", "2.50 tokens per forward", "40.0 tokens per second", "1 revocation")
     for word in ("starr", "confidence", "Hello", "▒", "⚑ done", *figures):
         assert word in output
 
@@ -85,8 +85,8 @@ def test_plain_lines_where_there_is_no_terminal():
         live.show(event([("x", "settled")], done=True, forwards=6))
     lines = stream.getvalue().splitlines()
     assert lines == [
-        "starr: 1 masks left · 1 forwards · 2.50 tokens per forward · 40.0 tokens per second · 1 revocations",
-        "starr: ⚑ done · 6 forwards · 2.50 tokens per forward · 40.0 tokens per second · 1 revocations",
+        "starr: 1 mask left · 1 forward · 2.50 tokens per forward · 40.0 tokens per second · 1 revocation",
+        "starr: ⚑ done · 6 forwards · 2.50 tokens per forward · 40.0 tokens per second · 1 revocation",
     ]
     assert "\x1b" not in stream.getvalue()
 

@@ -35,7 +35,8 @@ def make(**options: Any) -> dict[str, Any]:
              "revocations": sum(step["action"].count(2) for step in steps)}  # fmt: skip
     return {"version": 1, "model": "toy", "strategy": run.strategy, "cache": run.cache, "prompt": run.prompt,
             "prompt_tokens": 20, "length": run.length, "mask_id": MASK, "steps": steps, "tokens": list(canvas),
-            "pieces": {str(key): text for key, text in pieces.items()}, "answer": "20", "correct": run.seed % 2 == 0,
+            "pieces": {str(key): text for key, text in pieces.items()},
+            "answer": "20", "right": run.seed % 2 == 0, "formed": None,
             "text": "".join(pieces[token] for token in canvas), "stats": stats}  # fmt: skip
 
 

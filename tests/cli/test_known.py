@@ -1,0 +1,30 @@
+"""A newcomer who asks the bundled model for too much is told so, once and quietly."""
+
+import pytest
+
+TOM = "Tom has 12 apples. Tom buys 8 more. Then Tom gives 5 to a friend. How many apples does Tom have now?"
+
+
+@pytest.mark.parametrize(("prompt", "told"), [("What is the capital of France?", True), (TOM, False)])
+def test_run_says_that_a_prompt_is_strange(starr, prompt, told):
+    result = starr("run", prompt, "--max-tokens", 16)
+    assert result.code == 0
+    assert ("expect nonsense" in result.err) == told
+    assert result.err.count("\n") == 1 + told
+    assert "nonsense" not in starr("run", prompt, "--max-tokens", 16, "--quiet").err
+
+
+def test_race_says_it_once(starr):
+    result = starr("race", "Hello", "--strategies", "threshold,starr", "--max-tokens", 8)
+    assert result.err.count("expect nonsense") == 1
+
+
+def test_chat_answers_every_turn_where_a_model_knows_single_questions(starr, monkeypatch):
+    lines = iter([TOM, TOM.replace("12", "13"), "/history"])
+    monkeypatch.setattr("builtins.input", lambda _: next(lines, None) or (_ for _ in ()).throw(EOFError))
+    result = starr("chat", "--max-tokens", 64)
+    assert result.code == 0
+    assert "#### 15" in result.out
+    assert "#### 16" in result.out
+    assert result.err.count("single questions only") == 1
+    assert result.out.count("user: ") == 2

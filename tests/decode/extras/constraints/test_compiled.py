@@ -1,0 +1,82 @@
+"""Compiling within bounds, once, and keeping what was compiled."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from starr.decode.extras.constraints.compiled import Constraint, Kept, compile_constraint
+from starr.decode.extras.constraints.expression import wanted
+from starr.decode.extras.constraints.reach import MASK
+from starr.errors import InputError
+from tests.decode.extras.constraints.toy import BYTES, accepts, made
+
+HOSTILE = [
+    "(a|b)*a(a|b){20}",
+    "a{1000000}",
+    "((a{1,100}){1,100}){1,100}",
+    "(?:(?:(?:.{0,20}){0,20}){0,20})x",
+    ".{5000}",
+    r"\w{200}",
+    "(a?){90}(b?){90}(a|b?){90}" * 20,
+]
+
+
+def processor_time() -> float:
+    """Seconds of this process and of the children that have ended."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
+
+
+@pytest.mark.parametrize("pattern", HOSTILE, ids=lambda pattern: pattern[:20])
+def test_a_hostile_expression_is_refused_with_little_work(pattern):
+    """Processor time, here and in the child, is below a second; so a busy machine changes nothing."""
+    before = processor_time()
+    with pytest.raises(InputError, match=r"too long|states|too large"):
+        made(regex=pattern)
+    assert processor_time() - before < 1.0
+
+
+def test_a_long_alternation_is_no_burden():
+    automaton = made(regex="|".join(f"w{i}" for i in range(10_000)))
+    assert automaton.states < 20
+    assert accepts(automaton, "w9999")
+
+
+@pytest.mark.parametrize("pattern", ["a(", "[z-a]", "*a", "(?<n"])
+def test_what_cannot_be_read_is_said(pattern):
+    with pytest.raises(InputError, match="cannot be read"):
+        made(regex=pattern)
+
+
+def test_one_compile_serves_all_who_wait_for_it(monkeypatch):
+    calls = []
+
+    def slow(asked, spelling):
+        calls.append(asked)
+        time.sleep(0.1)
+        return compile_constraint(asked, spelling)
+
+    monkeypatch.setattr("starr.decode.extras.constraints.compiled.compile_constraint", slow)
+    kept, found = Kept(most=1), []
+    threads = [threading.Thread(target=lambda: found.append(kept.get(wanted(regex="ab"), BYTES))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(calls) == 1
+    assert len(set(map(id, found))) == 1
+    kept.get(wanted(regex="other"), BYTES)
+    kept.get(wanted(regex="ab"), BYTES)
+    assert len(calls) == 3, "one is kept, the oldest goes"
+
+
+def test_what_is_remembered_is_bounded(monkeypatch):
+    constraint = Constraint(wanted(regex="(a|b){3}"), made(regex="(a|b){3}"))
+    monkeypatch.setattr("starr.decode.extras.constraints.compiled.REMEMBERED_BYTES", 1000)
+    old = constraint.walk([MASK] * 5)
+    new = constraint.walk([MASK] * 3)
+    assert new.reach is not old.reach
+    assert new.feasible
+    assert old.feasible

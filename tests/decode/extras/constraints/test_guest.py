@@ -1,0 +1,118 @@
+"""Constraints through the engine: nothing ends outside the language, and nothing else changes."""
+
+import json
+import random
+import re
+
+import jsonschema
+import pytest
+
+import starr
+from benchmarks.structured_runs import caches, constrained, draw, fault, model_of, runs, usable
+from starr.api import run_all
+from starr.decode.check import check_request
+from starr.decode.trace_format import check_trace
+from starr.errors import InputError
+from starr.viewer.pack import pack
+from tests.decode.extras.constraints.schemas import SCHEMAS
+
+PROMPT = "Tom has 3 apples and buys 4. How many has he?"
+
+
+@pytest.fixture(scope="module")
+def bundled():
+    return starr.load()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return model_of(3, shift=False)
+
+
+def test_random_runs_of_every_strategy_and_cache_end_in_the_language():
+    """A part of the 5,000 that benchmarks/structured_runs.py makes."""
+    seen, faults = runs(180, seed=20)
+    assert faults == []
+    assert set(seen["strategies"]) == set(usable())
+    assert set(seen["caches"]) == set(caches())
+    assert seen["canvas"]["holes"] > 5
+
+
+@pytest.mark.parametrize("shift", [False, True])
+def test_a_row_gives_the_same_tokens_alone_and_in_any_batch(shift):
+    model, rng = model_of(5, shift=shift), random.Random(5)
+    drawn = [draw(model, rng) for _ in range(16)]
+    rows = [row for row, _, _ in drawn]
+    free = [constrained(model, max_tokens=9, seed=n) for n in range(6)]
+    mixed = run_all(model, [*rows[:8], *free, *rows[8:]], 7)
+    alone = [run_all(model, [row], 1)[0] for row in [*rows[:8], *free, *rows[8:]]]
+    assert [g.tokens for g in mixed] == [g.tokens for g in alone]
+    assert [fault(row, pattern, g) for (row, pattern, _), g in zip(drawn[:8], mixed[:8], strict=True)] == [None] * 8
+
+
+@pytest.mark.parametrize("strategy", ["starr", "threshold", "wino", "eb"])
+def test_a_constraint_that_allows_everything_changes_nothing(bundled, strategy):
+    common = {"strategy": strategy, "max_tokens": 40, "block_length": 20}
+    free = starr.generate(bundled, PROMPT, **common)
+    bound = starr.generate(bundled, PROMPT, regex="(?s).*", **common)
+    assert (bound.tokens, bound.stats.forwards) == (free.tokens, free.stats.forwards)
+
+
+def test_one_forward_gives_the_best_answer_of_all(model):
+    """With max_forwards=1 the answer is the most probable of the factorised distribution, by brute force."""
+    choices = ["yes", "no", "perhaps", "abc", "ab"]
+    row = constrained(model, choices=choices, max_tokens=5, max_forwards=1)
+    found = run_all(model, [row], 1)[0]
+    assert found.stats.forwards == 1
+    assert found.text in choices
+
+
+def test_forced_tokens_are_committed_at_once(model):
+    row = constrained(model, regex="abcabcabcabc", max_tokens=12, strategy="threshold")
+    found = run_all(model, [row], 1)[0]
+    assert found.text == "abcabcabcabc"
+    assert found.finish_reason == "stop"
+
+
+def test_infilled_text_is_part_of_the_answer(model):
+    pattern = r"ab[0-9]{2}c[xyz]."
+    row = constrained(model, prompt="ab[MASK:2]c[MASK:2]", infill=True, regex=pattern)
+    found = run_all(model, [row], 1)[0]
+    assert re.fullmatch(pattern, found.text)
+    with pytest.raises(InputError, match="stands on the canvas"):
+        check_request(constrained(model, prompt="zz[MASK:2]", infill=True, regex=pattern), model)
+
+
+def test_thinking_in_place_keeps_to_the_constraint_when_it_fills(model):
+    pattern = r"s[a-z ]+\.[0-9]+"
+    ice = "ice:steps=1,mark=s,lead=.,answer=3,fill=true"
+    row = constrained(model, ice=ice, max_tokens=12, regex=pattern)
+    found = run_all(model, [row], 1)[0]
+    assert re.fullmatch(pattern, found.text.replace("\n", ""))
+    with pytest.raises(InputError, match="drops masks"):
+        check_request(constrained(model, ice=ice.replace("true", "false"), max_tokens=12, regex=pattern), model)
+
+
+def test_thirty_schemas_on_the_bundled_model(bundled):
+    rows = [constrained(bundled, PROMPT, json_schema=s, max_tokens=96) for s in SCHEMAS]
+    for schema, found in zip(SCHEMAS, run_all(bundled, rows, 8), strict=True):
+        jsonschema.Draft202012Validator(schema).validate(json.loads(found.text))
+        assert found.finish_reason == "stop"
+
+
+def test_a_trace_says_what_was_allowed(bundled):
+    """The constraint, and the set of every position at every step: each proposal of a mask is in its set."""
+    run = starr.generate(bundled, PROMPT, regex="(yes|no)[.!]", max_tokens=6, trace=True)
+    trace = run.trace
+    assert trace.constraint == "regex: (yes|no)[.!]"
+    for step in trace.steps:
+        for masked, proposal, chosen in zip(step.masked, step.proposal, step.allowed, strict=True):
+            count, first = trace.sets[chosen]
+            assert count >= 1
+            if masked and count <= len(first):
+                assert bundled.tokenizer.piece(proposal) in first
+    free = starr.generate(bundled, PROMPT, max_tokens=6, trace=True).trace
+    assert free.steps[0].allowed is None
+    assert "sets" not in free.to_dict()
+    again = check_trace(json.loads(json.dumps(trace.to_dict())), "trace", 100)
+    assert "allowed" in pack(again)["cells"]

@@ -1,0 +1,77 @@
+"""Rule files: written, read back, refused with what to do."""
+
+import json
+
+import pytest
+import torch
+
+import starr
+from starr.decode.strategies.calibrated import Calibrated, within_budget
+from starr.decode.strategies.calibrated.features import NAMES
+from starr.decode.strategies.calibrated.rule import rule_from
+from starr.decode.strategies.fitted import fingerprint
+from starr.errors import InputError
+from tests.decode.strategies.views import chosen, one_row
+from tests.reference.ref_calibrated import ref_budget
+from tests.tiny import form_of, random_rule, tiny_model
+
+
+def test_a_rule_comes_back_from_its_file():
+    rule = random_rule()
+    again = rule_from(json.loads(json.dumps(rule.to_dict())), "here")
+    x = torch.randn(2, 5, len(NAMES))
+    assert torch.equal(again.probability(x), rule.probability(x))
+    assert again.floor == rule.floor
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"features_version": 99}, "fitted with other features"),
+        ({"features": ["confidence"]}, "fitted with other features"),
+        ({"w1": [[1.0]]}, "is not a rule"),
+        ({"b2": None}, "is not a rule"),
+    ],
+)
+def test_what_is_no_rule_of_ours_is_refused(change, reason):
+    with pytest.raises(InputError, match=reason):
+        rule_from(random_rule().to_dict() | change, "here")
+
+
+def test_a_rule_of_another_model_is_refused_unless_allowed():
+    strategy = starr.strategy(form_of("calibrated"))
+    assert strategy.bind(tiny_model()).fitted is not None
+    with pytest.raises(InputError, match="fitted on another model"):
+        Calibrated(rule=strategy.rule).bind(tiny_model())
+    with pytest.raises(InputError, match="No rule ships for the model tiny"):
+        Calibrated().bind(tiny_model())
+    with pytest.raises(InputError, match="Cannot read the rule"):
+        Calibrated(rule="absent.json").bind(tiny_model())
+
+
+def test_the_fingerprint_knows_the_weights_and_not_the_dtype():
+    model, other = tiny_model(seed=1), tiny_model(seed=2)
+    own = fingerprint(model)
+    assert own != fingerprint(other)
+    model.net.to(torch.bfloat16)
+    assert fingerprint(model) == own
+
+
+def test_floor_and_budget_exclude_each_other_and_the_best_is_always_taken():
+    with pytest.raises(InputError, match="floor and budget cannot be used together"):
+        Calibrated(floor=0.9, budget=0.1)
+    view = one_row([0.2, 0.9, 0.5], margin=[0.1, 0.8, 0.3], entropy=[1.0, 0.1, 0.7])
+    fitted = random_rule()
+    assert len(chosen(Calibrated(fitted=fitted, floor=2.0), view)) == 1
+    assert len(chosen(Calibrated(fitted=fitted, budget=0.0), view)) == 1
+    assert len(chosen(Calibrated(fitted=fitted, floor=0.0), view)) == 3
+
+
+@pytest.mark.parametrize("budget", [0.0, 0.1, 0.5, 1.0, 9.0])
+def test_the_budget_is_its_slow_transcription(budget):
+    random = torch.Generator().manual_seed(0)
+    for _ in range(50):
+        chance = (torch.rand(1, 7, generator=random) * 8).round() / 8
+        masked = torch.rand(1, 7, generator=random) < 0.7
+        expected = ref_budget(chance[0].tolist(), masked[0].tolist(), budget)
+        assert within_budget(chance, masked, budget)[0].tolist() == expected

@@ -1,0 +1,42 @@
+"""Strategies through the whole engine beside whole loops of their rules (tests/reference/loops.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+import starr
+from starr.evals.tasks import load_task
+from tests.reference.cases import CASES, of_adablock
+from tests.reference.conformance import Case, compared
+from tests.tiny import tiny_model
+
+PROMPTS = [[0, 7, 8, 9], [0, 40], [0, *range(20, 40)]]
+
+
+ENDS = "adablock:delimiters=" + "/".join(map(str, range(3, 33))) + ",delimiter_tau=0.02"  # the tokenizer has none
+SAME = [case for case in CASES if case.strategy not in ("edit", "remdm_llada")]  # what differs there is known
+SAME.append(Case(ENDS, None, of_adablock(ENDS), "AdaBlock"))
+
+
+@pytest.mark.parametrize("shift", [False, True], ids=["llada", "dream"])
+@pytest.mark.parametrize("case", SAME, ids=lambda case: f"{case.name[:40]}-{case.block}")
+def test_same_tokens_and_forwards_on_random_weights(case, shift):
+    if shift and not case.shifted:
+        pytest.skip("the loop does not know models that predict the next position")
+    found = compared(tiny_model(shift=shift, sharpness=6.0), case, PROMPTS, 64)
+    assert (found.tokens, found.forwards) == (3, 3)
+
+
+def test_saturated_confidences_go_in_the_order_of_lladas_loop(monkeypatch):
+    """Most confidences here are 1 on the grid of 2^-16; with ties in the order of positions no prompt agrees."""
+    model = tiny_model(sharpness=18.0)
+    assert compared(model, CASES[0], PROMPTS, 32).tokens == 3
+    monkeypatch.setattr("starr.decode.observe.unsaturated", lambda confidence, odds: confidence)
+    assert compared(model, CASES[0], PROMPTS, 32).tokens == 0
+
+
+@pytest.mark.slow
+def test_lladas_loop_on_thirty_prompts_of_the_bundled_model():
+    model, task = starr.load(dtype="float32"), load_task("word-problems")
+    asked = [model.tokenizer.chat([{"role": "user", "content": item.chat}]) for item in task.items[:30]]
+    assert compared(model, CASES[0], asked, 64).tokens == 30

@@ -1,0 +1,46 @@
+"""Stop strings: what is cut does not depend on how the text arrived, and nothing sent is ever taken back."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from starr.decode.strings import cut_at, overlap, sendable
+
+LETTERS = st.text(alphabet="ab", max_size=12)
+STOPS = st.lists(st.text(alphabet="ab", min_size=1, max_size=4), max_size=3)
+
+
+def literal(text, stops):
+    """One character after the other: the first that completes a stop string ends the text where that string began."""
+    for end in range(1, len(text) + 1):
+        complete = [stop for stop in stops if text[:end].endswith(stop)]
+        if complete:
+            return text[: end - max(map(len, complete))]
+    return text
+
+
+@settings(deadline=None, max_examples=300)
+@given(LETTERS, STOPS)
+def test_cut_is_the_literal_rule(text, stops):
+    assert text[: cut_at(text, stops)] == literal(text, stops)
+
+
+@settings(deadline=None, max_examples=300)
+@given(LETTERS, STOPS, st.lists(st.integers(0, 12)))
+def test_whatever_the_pieces_nothing_sent_is_contradicted(text, stops, ends):
+    sent = ""
+    for end in sorted(ends):
+        now = sendable(text[:end], stops)
+        assert now.startswith(sent)
+        assert cut_at(now, stops) is None
+        sent = now
+        if cut_at(text[:end], stops) is not None:
+            break
+    assert literal(text, stops).startswith(sent)
+
+
+def test_only_what_may_begin_a_stop_string_is_held_back():
+    assert sendable("one\n", ["\n\n"]) == "one"
+    assert sendable("one\ntwo", ["\n\n"]) == "one\ntwo"
+    assert sendable("one\n\ntwo", ["\n\n"]) == "one"
+    assert overlap("abab", "ababc") == 4
+    assert overlap("abc", "abc") == 0

@@ -1,0 +1,125 @@
+"""Fitting on a model of random weights: visits, labels, resuming, and a rule that decodes."""
+
+import json
+
+import pytest
+import torch
+
+import starr
+from starr.decode.strategies.calibrated import Calibrated
+from starr.errors import InputError
+from starr.evals.calibrate import work
+from starr.evals.calibrate.fit import Recipe, fit, reliability
+from starr.evals.calibrate.prompts import Prompt, task_prompts
+from starr.evals.calibrate.visit import Explorer, visit
+from starr.evals.calibrate.work import CalibrationPlan, calibrate, decoded
+from tests.tiny import tiny_model
+
+PROMPTS = [f"prompt {n}" for n in range(24)]
+PLAN = CalibrationPlan(max_tokens=10, batch_size=8, recipe=Recipe(networks=1, epochs=4, hidden=4))
+
+
+def requests(model, prompts=PROMPTS):
+    from starr.api import request_of
+    from starr.options import Options
+
+    return [request_of(model, prompt, Options(max_tokens=10, strategy="confidence")) for prompt in prompts]
+
+
+def test_a_label_says_whether_the_proposal_stands_at_the_end():
+    """After zero steps of its policy a visit is the careful run itself: its first proposals against its last canvas."""
+    model = tiny_model()
+    (seen,) = visit(model, requests(model, ["ab"]), [starr.strategy("threshold")], rows=1, seed=3, watch=lambda: None)
+    whole = starr.generate(model, "ab", strategy="threshold:tau=0.95", max_tokens=10, trace=True)
+    step = whole.trace.steps[0]
+    if len(seen.stood) == len(step.proposal):
+        assert seen.stood.tolist() == [p == t for p, t in zip(step.proposal, whole.trace.tokens, strict=True)]
+    assert seen.features.shape == (len(seen.stood), 35)
+
+
+def test_rows_visited_together_tell_what_they_tell_alone():
+    model, policies = tiny_model(), [starr.strategy("threshold:tau=0.5"), starr.strategy("starr")]
+    many = {v.prompt: v for v in visit(model, requests(model), policies, rows=8, seed=1, watch=lambda: None)}
+    one = {v.prompt: v for v in visit(model, requests(model), policies, rows=1, seed=1, watch=lambda: None)}
+    assert many.keys() == one.keys()
+    assert all(torch.equal(many[p].stood, one[p].stood) for p in many)
+    assert all(torch.allclose(many[p].features, one[p].features, atol=1e-3) for p in many)
+
+
+def test_the_policy_is_followed_for_so_many_steps():
+    """With a policy that commits everything at once, a visit after one step finds nothing left to see."""
+    model = tiny_model()
+    policy = starr.strategy("threshold:tau=0").bind(model)
+    from dataclasses import replace
+
+    explorer = Explorer(policy, 1, model.spec.eos_ids, 0)
+    from starr.api import run_all
+
+    (row,) = requests(model, ["ab"])
+    result = run_all(model, [replace(row, strategy=explorer)], 1)[0]
+    assert result.stats.forwards == 1
+    assert explorer.found == []
+
+
+def test_an_interrupted_calibration_goes_on_and_gives_the_same_rule(tmp_path, monkeypatch):
+    monkeypatch.setattr(work, "CHUNK", 8)
+    model, calls = tiny_model(), []
+    whole = calibrate(model, PROMPTS, PLAN)
+
+    def stop() -> None:
+        calls.append(1)
+        if len(calls) > 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        calibrate(model, PROMPTS, PLAN, folder=tmp_path, watch=stop)
+    kept = list(tmp_path.glob("round0-*.safetensors"))
+    assert 1 <= len(kept) < 3
+    again = calibrate(model, PROMPTS, PLAN, folder=tmp_path)
+    assert json.dumps(again.to_dict()) == json.dumps(whole.to_dict())
+    with pytest.raises(InputError, match="holds another calibration"):
+        calibrate(model, [*PROMPTS, "one more"], PLAN, folder=tmp_path)
+
+
+def test_a_rule_fitted_here_decodes_here():
+    model = tiny_model()
+    rule = calibrate(model, PROMPTS, PLAN)
+    assert rule.fitted_on["prompts"] == 24
+    assert 0.0 <= rule.scores["reliability"]["error"] <= 1.0
+    assert len(rule.scores["floors"]) == 6
+    result = starr.generate(model, "ab", strategy=Calibrated(fitted=rule), max_tokens=10)
+    assert 1 <= result.stats.forwards <= 10
+    with pytest.raises(InputError, match="at least 20 prompts, got 3"):
+        calibrate(model, PROMPTS[:3], PLAN)
+
+
+def test_a_separable_label_is_learnt_and_left_out_groups_play_no_part():
+    torch.manual_seed(0)
+    features = torch.randn(4000, 35)
+    stood, prompt = features[:, 1] > 0, torch.arange(4000) % 50
+    rule = fit(features, stood, prompt, Recipe(networks=1, epochs=20))
+    found = rule.probability(features[None])[0]
+    assert ((found > 0.5) == stood).float().mean() > 0.95
+    blind = fit(features, stood, prompt, Recipe(networks=1, epochs=5, without=("now",)))
+    changed = features.clone()
+    changed[:, 1] = 99.0
+    assert torch.equal(blind.probability(changed[None]), blind.probability(features[None]))
+
+
+def test_reliability_is_perfect_where_shares_are():
+    chance = torch.tensor([0.25] * 4 + [0.75] * 4)
+    stood = torch.tensor([True, False, False, False, True, True, True, False])
+    assert reliability(chance, stood)["error"] == 0.0
+    assert reliability(chance, ~stood)["error"] == 0.5
+
+
+def test_prompts_of_several_tasks_come_in_turn_each_with_its_canvas():
+    found = task_prompts(["word-problems", "grids"], 5)
+    assert [prompt.max_tokens for prompt in found] == [128, 32, 128, 32, 128]
+    assert [prompt.text for prompt in found[::2]] == [prompt.text for prompt in task_prompts(["word-problems"], 3)]
+
+
+def test_every_prompt_is_decoded_on_its_own_canvas():
+    model = tiny_model()
+    found = decoded(model, [Prompt("ab", 12), Prompt("cd", 6), Prompt("ef", 12)], "threshold", 2)
+    assert sorted(g.stats.canvas_tokens for g in found) == [6, 12, 12]

@@ -1,0 +1,223 @@
+"""Each attack is a program; the sandbox must end it, report it, and leave this process and machine as they were."""
+
+import errno
+import os
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from starr.evals.grading import sandbox
+from starr.evals.grading.sandbox import isolation, run_code
+
+needs_namespaces = pytest.mark.skipif(isolation().weak, reason="this kernel or user cannot make namespaces")
+
+
+def test_a_program_that_ends_passes(verdict):
+    assert verdict("import math, hashlib, collections\nassert math.gcd(4, 6) == 2") == "passed"
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("assert 1 == 2, 'no'", "AssertionError: no"),
+        ("def f(:", "SyntaxError"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("import sys; sys.exit()", "SystemExit"),
+        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
+        ("import os; os._exit(0)", "left early with status 0"),
+        ("x = 'a' * 2**31", "MemoryError"),
+        ("x = []\nwhile True: x.append(bytearray(2**20))", "MemoryError"),
+        ("import ctypes; ctypes.string_at(0)", ("AttributeError", "refused")),
+        ("import torch", "ModuleNotFoundError"),
+        ("input()", "EOFError"),
+    ],
+)
+def test_failures_are_named(verdict, program, words):
+    found = verdict(program)
+    assert any(word in found for word in ([words] if isinstance(words, str) else words))
+
+
+def test_endless_loop_ends_at_the_wall_clock(verdict):
+    start = time.perf_counter()
+    assert verdict("while True: pass", 1.0) == "timed out"
+    assert time.perf_counter() - start < 5
+
+
+def test_endless_loop_ends_when_its_processor_time_is_used_up(monkeypatch):
+    monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
+    outcome = run_code("while True: pass")
+    assert outcome.reason == "out of processor time or killed"
+    assert outcome.seconds < 50
+
+
+def test_sleeping_and_ignoring_signals_ends_too(verdict):
+    program = "import signal, time\nfor s in (2, 15): signal.signal(s, signal.SIG_IGN)\ntime.sleep(60)"
+    assert verdict(program, 1.0) == "timed out"
+
+
+def test_fork_bomb_is_contained(verdict):
+    bomb = "import os\nwhile True:\n    try: os.fork()\n    except BlockingIOError: pass"
+    start = time.perf_counter()
+    assert verdict(bomb, 1.0) != "passed"
+    assert time.perf_counter() - start < 8
+    assert verdict("x = 1") == "passed", "the next program must find a healthy machine"
+
+
+@needs_namespaces
+def test_children_do_not_outlive_the_program():
+    program = "import os, time\nif os.fork() == 0:\n    os.setsid(); os.nice(13)\n    time.sleep(30)\ntime.sleep(0.3)"
+    assert run_code(program).passed
+    assert not [p for p in Path("/proc").glob("[0-9]*") if leftover(p)]
+
+
+def leftover(process):
+    try:
+        return (
+            b"grading.inside" in (process / "cmdline").read_bytes()
+            and (process / "stat").read_text().split()[-34] == "13"
+        )
+    except OSError:
+        return False
+
+
+def test_threads_do_not_keep_it_alive():
+    program = "import threading, time\nthreading.Thread(target=time.sleep, args=(30,)).start()"
+    start = time.perf_counter()
+    run_code(program, timeout=10.0)
+    assert time.perf_counter() - start < 5
+
+
+def test_killing_everything_it_sees_hurts_nobody(verdict):
+    found = verdict("import os, signal\nos.kill(-1, signal.SIGKILL)\nos.kill(os.getppid(), signal.SIGKILL)")
+    assert found != "the sandbox could not be set up"
+    assert verdict("x = 1") == "passed"
+
+
+@needs_namespaces
+def test_killed_child_of_the_program_is_its_own_matter():
+    program = (
+        "import os, signal, time\npid = os.fork()\nif pid == 0: time.sleep(60)\n"
+        "os.kill(pid, signal.SIGKILL)\nassert os.waitpid(pid, 0)[1] == signal.SIGKILL"
+    )
+    assert run_code(program).passed
+
+
+def test_gigabytes_of_output_vanish(verdict):
+    assert verdict("import sys\nfor _ in range(64): sys.stdout.write('x' * 2**24)", 10.0) == "passed"
+
+
+def test_a_flood_on_every_handle_is_cut(verdict):
+    program = "import os\nfor fd in range(3, 64):\n    try: os.write(fd, b'no ' * 2**22)\n    except OSError: pass"
+    found = verdict(program, 5.0)
+    assert found != "passed"
+    assert len(found) < 1000
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", __file__, "/proc/1/environ", "../../../../etc/passwd"])
+def test_reading_outside_fails(verdict, path):
+    assert "Error" in verdict(f"open({path!r}).read()")
+
+
+def test_writing_outside_fails(verdict, tmp_path):
+    tmp_path.chmod(0o777)
+    target = tmp_path / "made"
+    assert "Error" in verdict(f"open({str(target)!r}, 'w').write('x')")
+    assert not target.exists()
+    assert "Error" in verdict(f"import os; os.mkdir({str(target)!r})")
+    assert not target.exists()
+
+
+def test_library_is_read_only(verdict):
+    program = "import os\nopen(os.path.dirname(os.__file__) + '/starr_made_this.py', 'w')"
+    assert "Error" in verdict(program)
+
+
+def test_its_own_folder_is_empty_writable_and_gone_afterwards(verdict):
+    program = "import os\nassert os.listdir('.') == []\nopen('a', 'w').write('b')\nassert open('a').read() == 'b'"
+    assert verdict(program) == "passed"
+    assert verdict(program) == "passed"
+
+
+def test_large_files_are_refused(verdict):
+    assert verdict("f = open('big', 'wb')\nfor _ in range(64): f.write(b'x' * 2**20)\nf.flush()") != "passed"
+
+
+def test_environment_is_not_inherited(verdict, monkeypatch):
+    monkeypatch.setenv("STARR_SECRET", "abc")
+    assert verdict("import os\nassert 'STARR_SECRET' not in os.environ and 'HOME' not in os.environ") == "passed"
+
+
+def test_file_handles_are_not_inherited(verdict, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("abc")
+    with secret.open() as file:
+        os.set_inheritable(file.fileno(), True)
+        loop = "n = 0\nfor fd in range(3, 64):\n    try: os.fstat(fd); n += 1\n    except OSError: pass"
+        program = f"import os\n{loop}\nassert n == 1"
+        assert verdict(program) == "passed", "only the verdict's pipe may be open"
+
+
+def test_network_is_off(verdict):
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        program = f"import socket\nsocket.create_connection(('127.0.0.1', {port}), timeout=1)"
+        assert "Error" in verdict(program)
+
+
+def test_output_does_not_reach_ours(capfd):
+    run_code("print('loud'); import sys; print('louder', file=sys.stderr)")
+    captured = capfd.readouterr()
+    assert captured.out == captured.err == ""
+
+
+def test_outcome_has_time_and_reason():
+    outcome = run_code("import time; time.sleep(0.2)")
+    assert outcome.passed
+    assert outcome.reason == "passed"
+    assert 0.2 <= outcome.seconds < 10
+
+
+def test_asyncio_and_classes_work_as_at_home(verdict):
+    program = """
+import asyncio, dataclasses, enum, pickle, random, signal, tempfile, threading, collections, decimal, zoneinfo
+@dataclasses.dataclass
+class A: x: int = 1
+assert A() == A()
+Point = collections.namedtuple("Point", "x y")
+async def f(): await asyncio.sleep(0.01); return 5
+assert __name__ == "__main__" and tempfile.gettempdir()
+"""
+    assert verdict(program) == "passed"
+    if "seccomp" in isolation().filters and verdict.mode != "accident guard":
+        assert verdict(f"{program}assert asyncio.run(f()) == 5") == "passed"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [("import time; time.sleep(60)", "no answer within"), ("raise SystemExit('broken')", "broken"), ("", "no answer")],
+)
+def test_only_a_refusal_of_the_kernel_leads_to_the_weaker_mode(monkeypatch, script, said):
+    """A child that is slow, fails or says nothing is a failed evaluation, and the weaker mode is not even tried."""
+    real, modes = sandbox.converse, []
+    monkeypatch.setattr(sandbox, "START", script)
+    monkeypatch.setattr(sandbox, "GRACE", 0.3)
+    monkeypatch.setattr(sandbox, "converse", lambda a, mode, _, b: modes.append(mode) or real(a, mode, 0.2, b))
+    monkeypatch.setattr(sandbox, "isolation", sandbox.isolation.__wrapped__)
+    with pytest.raises(sandbox.SetupError, match=f"cannot be set up: .*{said}"):
+        sandbox.isolation()
+    assert modes == ["namespaces"]
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOSPC, errno.EIO, None])
+def test_what_the_kernel_may_say(monkeypatch, code):
+    answers = {"namespaces": {"failed": "no", "errno": code}, "limits": {"verdict": "passed", "walls": []}}
+    monkeypatch.setattr(sandbox, "converse", lambda _, mode, *more: answers[mode])
+    if code in sandbox.REFUSALS:
+        assert sandbox.isolation.__wrapped__().mode == "limits"
+    else:
+        with pytest.raises(sandbox.SetupError):
+            sandbox.isolation.__wrapped__()

@@ -1,0 +1,121 @@
+"""Every reproduction runs on a tiny model, writes four readable files, and decodes nothing twice."""
+
+import json
+
+import pytest
+from PIL import Image
+
+from starr.decode.strategies import strategies, strategy
+from starr.errors import InputError
+from starr.evals.reproduce import RESULTS, check_name, paper, reproduce
+from starr.evals.reproduce.front import MAIN_OPTION, front, front_runs
+from starr.evals.reproduce.result import Context, cell, save_figure, table
+from tests.evals.toy import toy_bench
+
+QUICK = [name for name in RESULTS if name not in ("front", "table3")]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    return toy_bench(tmp_path_factory.mktemp("bench"))
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_result_writes_table_and_figure(name, bench, tmp_path):
+    result, paths = reproduce(name, bench, f"starr reproduce {name}", tmp_path)
+    assert [path.suffix for path in paths] == [".md", ".json", ".png", ".svg"]
+    text = paths[0].read_text()
+    for needed in (result.title, f"starr reproduce {name}", "model tiny", f"{name}.png"):
+        assert needed in text
+    body = json.loads(paths[1].read_text())
+    assert body["rows"] == json.loads(json.dumps(list(result.rows)))
+    assert len(body["rows"]) >= (1 if name == "limit" else 3)  # a row per kind, and the toy has none
+    with Image.open(paths[2]) as picture:
+        assert min(picture.size) > 300
+    assert f"starr reproduce {name}" in paths[3].read_text().replace("\n", " ")
+
+
+def test_tables_compare_with_the_first_row_and_print_the_paper(bench, tmp_path):
+    result, paths = reproduce("table1", bench, "c", tmp_path)
+    first, *others = result.rows
+    assert [row["run"] for row in result.rows] == ["confidence", "threshold", "dus", "starr"]
+    assert first["speed-up (forwards)"] == first["speed-up (positions)"] == 1
+    assert first["difference"] is None
+    assert all(row["n"] == 6 and row["McNemar p"] is not None for row in others)
+    assert len(result.paper) == 32
+    assert "paper" in paths[0].read_text()
+    assert "Doubts" in paths[0].read_text()
+
+
+def test_table3_has_caches_and_in_place_prompting(tmp_path):
+    bench = toy_bench(tmp_path / "bench", count=3, max_tokens=48)
+    result, _ = reproduce("table3", bench, "c", tmp_path)
+    names = ["confidence", "starr", "starr + dkv", "starr + ice-pp", "starr + dkv + ice-pp"]
+    assert [row["run"] for row in result.rows] == names
+    positions = {row["run"]: row["positions"] for row in result.rows}
+    assert positions["starr + dkv"] < positions["starr"]
+
+
+def test_index_lists_every_result_in_the_folder(bench, tmp_path):
+    (tmp_path / "own.md").write_text("# A page of our own\n")
+    for name in ("table1", "zones"):
+        reproduce(name, bench, f"starr reproduce {name}", tmp_path)
+    index = (tmp_path / "README.md").read_text()
+    assert "(table1.md): `starr reproduce table1`" in index
+    assert "[A page of our own](own.md)" in index
+    assert "(zones.md): `starr reproduce zones`" in index
+
+
+def test_samples_are_shared_between_results(bench, tmp_path, monkeypatch):
+    reproduce("table1", bench, "c", tmp_path)
+    reproduce("table2", bench, "c", tmp_path)
+    before = len(bench.store.samples)
+    reproduce("table1", bench, "c", tmp_path)
+    reproduce("table2", bench, "c", tmp_path)
+    assert len(bench.store.samples) == before
+
+
+def test_front_ranks_by_area(bench, tmp_path):
+    result = front(bench, ("threshold", "confidence"))
+    areas = result.data["aup"]
+    assert list(areas.values()) == sorted(areas.values(), reverse=True)
+    assert {row["strategy"] for row in result.rows} == {"threshold", "confidence"}
+    names = {row["run"] for row in result.rows}
+    assert set(result.data["pareto"]) <= names
+    save_figure(result, Context("c", "m", "t", "x", "d"), [tmp_path / "front.svg"])
+    drawn = (tmp_path / "front.svg").read_text()
+    assert all(name in drawn for name in result.data["pareto"])
+
+
+def test_every_strategy_has_a_sweep_of_forms_that_parse():
+    assert set(MAIN_OPTION) == {entry.name for entry in strategies()}
+    for forms in front_runs(list(MAIN_OPTION), 128).values():
+        assert len({strategy(form) for form in forms}) == len(forms) >= 4
+
+
+def test_the_papers_arithmetic_is_as_doubtful_as_we_say():
+    speed_ups = [columns[2][3] for columns in paper.TABLE1.values()]
+    assert sum(speed_ups) / 8 == pytest.approx(3.72, abs=0.01)
+    product = 3.10 * (7.20 / 3.10) * (10.30 / 3.10)
+    assert product == pytest.approx(23.9, abs=0.05)
+    for value in (79.21, 83.10, 83.12, 78.13):
+        assert all(round(100 * k / 1319, 2) != value for k in range(1320))
+
+
+def test_unknown_result_is_named():
+    with pytest.raises(InputError, match="Did you mean 'table1'"):
+        check_name("tabel1")
+    assert check_name("all") == list(RESULTS)
+
+
+def test_markdown_cells():
+    assert [cell(v) for v in (None, 0.1234, 12.345, 1234.5, "a|b", 3)] == [
+        "–",
+        "0.123",
+        "12.35",
+        "1234.5",
+        "a\\|b",
+        "3",
+    ]
+    assert table([]) == "No rows."
+    assert table([{"a": 1, "b": None}]).splitlines()[-1] == "| 1 | – |"

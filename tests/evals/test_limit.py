@@ -1,0 +1,27 @@
+"""The oracle writes the text of the conservative run in fewer forwards, and a bench counts the limit from it."""
+
+import starr
+from starr.evals.limit import CONSERVATIVE, NAME, limit_samples
+from starr.evals.run.runs import choose, settings_for
+from starr.evals.tasks import load_task
+from tests.evals.toy import toy_bench
+
+
+def test_the_bundled_models_limit_is_below_every_strategys_forwards():
+    model = starr.load()
+    task = load_task("list-functions")
+    items = choose(task, 6)
+    settings = settings_for(model, task)
+    oracle = list(limit_samples(model, task, settings, items, 4))
+    texts = starr.generate(model, [item.chat for _, item in items], strategy=CONSERVATIVE, max_tokens=128)
+    assert {s.index: s.text for s in oracle} == {index: g.text for (index, _), g in zip(items, texts, strict=True)}
+    assert all(s.run == NAME for s in oracle)
+    assert sum(s.forwards for s in oracle) < sum(g.stats.forwards for g in texts)
+
+
+def test_a_bench_decodes_the_limit_once(tmp_path):
+    bench = toy_bench(tmp_path)
+    first = bench.fewest_forwards()
+    lines = bench.store.path.read_text().splitlines()
+    assert bench.fewest_forwards() == first >= 1
+    assert bench.store.path.read_text().splitlines() == lines

@@ -1,0 +1,149 @@
+"""Memory known before loading, and files that lie about themselves: one line, within seconds."""
+
+import json
+import os
+import shutil
+import time
+
+import pytest
+import torch
+
+import starr
+from starr.cli.main import main
+from starr.errors import LoadError
+from starr.model.files import memory
+from starr.model.files.hub import BUNDLED_FOLDER
+from starr.model.files.weights import StoredTensor
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """The bundled model, to be spoiled."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    for name in ("config.json", "tokenizer.json", "tokenizer_config.json", "model.safetensors"):
+        shutil.copy(BUNDLED_FOLDER / name, folder)
+    return folder
+
+
+def change(folder, name="config.json", **values):
+    path = folder / name
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+
+
+def refused(folder, words):
+    began = time.monotonic()
+    with pytest.raises(LoadError, match=words) as caught:
+        starr.load(folder, dtype="float32")
+    assert time.monotonic() - began < 20
+    assert "\n" not in str(caught.value)
+
+
+def test_eight_billion_parameters_are_refused_with_numbers(monkeypatch, copied):
+    shape = starr.load(dtype="float32").spec.shape
+    found = {f"w{i}": StoredTensor(copied, (4096, 4096), "BF16") for i in range(478)}  # 8.02 billion
+    monkeypatch.setattr(memory, "read_headers", lambda _: found)
+    monkeypatch.setattr(memory, "available", lambda _: 21_700_000_000)
+    with pytest.raises(LoadError, match=r"needs 32\.1 GB in float32, 21\.7 GB are free.*bfloat16 needs 16\.1 GB"):
+        memory.check_memory(copied, shape, CPU, torch.float32)
+    memory.check_memory(copied, shape, CPU, torch.bfloat16)
+    monkeypatch.setattr(memory, "available", lambda _: 8_000_000_000)
+    with pytest.raises(LoadError, match="smaller model"):
+        memory.check_memory(copied, shape, CPU, torch.bfloat16)
+
+
+def test_the_forward_asked_for_counts_and_the_nearest_setting_is_named(monkeypatch, copied):
+    shape = starr.load(dtype="float32").spec.shape
+    found = memory.read_headers(memory.weight_files(copied))
+    one, many = (memory.need(found, shape, 4, memory.Room(rows, 512)).total for rows in (1, 64))
+    assert many > 10 * one
+    assert memory.need(found, shape, 4, memory.Room(1, 10**9)).total < 2 * one  # no row is longer than the context
+    monkeypatch.setattr(memory, "available", lambda _: memory.need(found, shape, 4, memory.Room(10, 512)).total + 9)
+    memory.check_memory(copied, shape, CPU, torch.float32, memory.Room(10, 512))
+    with pytest.raises(LoadError, match=r"for 12 rows of 512 positions.*--dtype bfloat16 needs"):
+        memory.check_memory(copied, shape, CPU, torch.float32, memory.Room(12, 512))
+    with pytest.raises(LoadError, match=r"10 rows in one forward need"):
+        memory.check_memory(copied, shape, CPU, torch.float32, memory.Room(10**6, 512))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_limits_of_the_groups_around_count(tmp_path, version):
+    """The group itself has no limit, the one around it 4 GB of which 1 GB is used."""
+    (tmp_path / "proc/self").mkdir(parents=True)
+    line, top = ("4:cpu,memory:/outer/inner", "memory") if version == 1 else ("0::/outer/inner", "")
+    (tmp_path / "proc/self/cgroup").write_text(f"{line}\n")
+    names = ("memory.limit_in_bytes", "memory.usage_in_bytes") if version == 1 else ("memory.max", "memory.current")
+    for group, limit, used in (("outer/inner", "max", "1"), ("outer", "4000000000", "1000000000")):
+        place = tmp_path / "sys/fs/cgroup" / top / group
+        place.mkdir(parents=True, exist_ok=True)
+        (place / names[0]).write_text(limit)
+        (place / names[1]).write_text(used)
+    assert memory.left_in_groups(tmp_path) == [3_000_000_000]
+
+
+def test_progress_is_told_of_every_tensor():
+    told = []
+    starr.load(dtype="float32", progress=lambda done, of: told.append((done, of)))
+    assert told == [(n, len(told)) for n in range(1, len(told) + 1)]
+    assert len(told) > 40
+
+
+def test_the_command_line_counts_its_own_batch_and_canvas(monkeypatch, capsys):
+    monkeypatch.setattr(memory, "available", lambda _: 700_000_000)
+    assert main(["run", "Tom has 2 apples.", "--max-tokens", "16"]) == 0
+    capsys.readouterr()
+    assert main(["eval", "word-problems", "--limit", "1", "--batch-size", "100000", "-o", "unused"]) == 2
+    assert "for 100000 rows of 128 positions" in capsys.readouterr().err
+
+
+def test_what_is_available_is_a_number_here():
+    free = memory.available(CPU)
+    assert free is None or 0 < free < 2**50
+
+
+def test_the_parts_add_up(copied):
+    model = starr.load(dtype="float32")
+    found = memory.read_headers(memory.weight_files(BUNDLED_FOLDER))
+    asked = memory.need(found, model.spec.shape, 4)
+    assert asked.weights == sum(p.numel() * 4 for p in model.net.parameters())
+    assert asked.total > asked.weights + asked.tensor > asked.weights
+
+
+def test_models_show_prints_the_needs(capsys):
+    assert main(["models", "show", "bundled", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)["needs"]
+    assert "in float32" in said
+    assert "in bfloat16" in said
+
+
+@pytest.mark.parametrize("value", [2**31, 2**63, 10**30, -1, 0, 1e9, "8"])
+def test_numbers_of_a_config_are_bounded(copied, value):
+    for key in ("n_layers", "d_model", "n_heads", "vocab_size", "mlp_hidden_size"):
+        if key in json.loads((copied / "config.json").read_text()):
+            change(copied, **{key: value})
+            refused(copied, key)
+            shutil.copy(BUNDLED_FOLDER / "config.json", copied)
+
+
+def test_more_layers_than_tensors_are_refused_before_any_is_built(copied):
+    config = json.loads((copied / "config.json").read_text())
+    key = next(name for name in ("n_layers", "num_hidden_layers") if name in config)
+    change(copied, **{key: 2**24})
+    refused(copied, "layers")
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"])
+def test_a_fifo_is_no_file(copied, name):
+    (copied / name).unlink()
+    os.mkfifo(copied / name)
+    refused(copied, "regular file")
+
+
+def test_the_mask_is_no_end_of_text_and_the_tokenizers_own(copied):
+    config = json.loads((copied / "config.json").read_text())
+    change(copied, mask_token_id=config["eos_token_id"])
+    refused(copied, "mask")
+    change(copied, mask_token_id=5)
+    refused(copied, "mask")

@@ -1,0 +1,58 @@
+"""A prompt far from what the bundled model was trained on is told apart; its own test prompts never are."""
+
+import json
+
+import pytest
+
+from starr.evals.tasks import grids, lines, list_functions, word_problems
+from starr.model.files.hub import BUNDLED_FOLDER
+from starr.model.known import Known, pairs_of, read_known
+from tests.model.tiny import write_llada
+
+FOREIGN = (
+    "What is the capital of France?", "Hello", "1 + 1", "Write a poem about the sea.", "Explain diffusion models.",
+    "Who are you?", "Translate to German: the cat sleeps.", "Write a Python function that reverses a string.",
+    "Janet's ducks lay 16 eggs per day. She eats three for breakfast every morning.", "import torch", "?", "Да",
+    "If f(x) = 2x + 1, what is f(3)?", "asdf qwer", "Tom and Mia went to the sea. Tell me a story about them.",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def known():
+    return read_known(BUNDLED_FOLDER)
+
+
+@pytest.mark.parametrize("task", [word_problems, list_functions, lines, grids], ids=lambda task: task.TASK)
+def test_no_false_alarm_on_the_test_prompts(known, task):
+    prompts = [problem.prompt for problem in task.load()]
+    assert len(prompts) >= 1000
+    assert max(map(known.strangeness, prompts)) < known.limit / 2
+
+
+@pytest.mark.parametrize("prompt", FOREIGN)
+def test_foreign_prompts_are_strange(known, prompt):
+    assert known.strangeness(prompt) > known.limit
+    assert known.strangeness([{"role": "user", "content": prompt}]) > known.limit
+
+
+def test_holes_part_their_neighbours():
+    assert pairs_of("Tom has 12 apples.") == ["^ tom", "tom has", "has 0", "0 apples", "apples .", ". $"]
+    assert pairs_of("Tom has[MASK:2] apples.") == ["^ tom", "tom has", "apples .", ". $"]
+
+
+def test_the_file_is_what_the_training_writes(known, tmp_path, monkeypatch):
+    from training import known as writer
+
+    monkeypatch.setattr("sys.argv", ["known", str(tmp_path / "known.json")])
+    monkeypatch.setattr(writer, "COUNT", 1000)
+    writer.main()
+    found = read_known(tmp_path)
+    assert len(found.pairs) > 0.9 * len(known.pairs)
+    assert found.pairs <= known.pairs
+    assert (found.about, found.turns, found.limit) == (known.about, known.turns, known.limit)
+
+
+def test_other_models_say_nothing(tmp_path):
+    assert read_known(write_llada(tmp_path)) is None
+    (tmp_path / "known.json").write_text(json.dumps({"about": "x", "turns": 1, "limit": 0.5, "pairs": ["a b"]}))
+    assert read_known(tmp_path) == Known("x", 1, 0.5, frozenset({"a b"}))

@@ -1,0 +1,99 @@
+"""Templates that loop or allocate end in one line; the others write the same in this process and in a child."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from starr.errors import InputError, LoadError, StarrError
+from starr.model.files.hub import BUNDLED_FOLDER
+from starr.model.text import templates
+from starr.model.text.chat import DREAM_TEMPLATE, LLADA_TEMPLATE
+from starr.model.text.templates import InnerTemplate, OuterTemplate, chat_template, plain
+
+CHAT = [{"role": "user", "content": "Hi"}]
+LOOP = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+HOSTILE = {
+    "loops": LOOP,
+    "loops late": "{% if messages|length > 0 %}" + LOOP + "{% endif %}",
+    "allocates": "{{ 'x' * 4000000000 }}",
+    "allocates late": "{{ messages[0].content * 4000000000 }}",
+    "power": "{{ 9 ** (9 ** 9) }}",
+    "doubles": "{% set n = namespace(x='xy') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}{{ n.x }}",
+    "pads": "{{ '%4000000000d' % 1 }}",
+    "centres": "{{ messages[0].content|center(4000000000) }}",
+    "recurses": "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "writes much": "{% for i in range(99999) %}{{ 'x' * 100 }}{% endfor %}",
+    "nests": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
+    "long": "x" * 300_000,
+}
+SHIPPED = (
+    "{% set first = messages[0] %}{{ first['content'] }}{% for m in messages %}{{ m.role ~ loop.index }}{% endfor %}"
+)
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    monkeypatch.setattr(templates, "SECONDS", 1.0)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_templates_end_in_one_line_and_soon(name):
+    began = time.monotonic()
+    with pytest.raises(StarrError) as caught:
+        chat_template(HOSTILE[name]).text(CHAT, {})
+    assert time.monotonic() - began < 30
+    assert "\n" not in str(caught.value)
+
+
+def test_the_child_is_back_after_it_was_ended():
+    template = OuterTemplate("{% if messages[0].content == 'loop' %}" + LOOP + "{% endif %}{{ messages[0].content }}")
+    with pytest.raises(InputError, match="took more than"):
+        template.text([{"role": "user", "content": "loop"}], {})
+    assert template.text(CHAT, {}) == "Hi"
+    child = template.child
+    del template
+    assert child.wait(10) != 0  # gone with the template
+
+
+def test_what_stands_in_the_package_is_plain_and_assignments_calls_and_loops_in_loops_are_not():
+    own = json.loads((BUNDLED_FOLDER / "tokenizer_config.json").read_text())["chat_template"]
+    assert all(map(plain, (LLADA_TEMPLATE, DREAM_TEMPLATE, own)))
+    assert not any(map(plain, (SHIPPED, *(source for name, source in HOSTILE.items() if name != "long"))))
+    assert not plain("{% for a in messages %}{% for b in messages %}{% endfor %}{% endfor %}")
+    assert not plain("{% for a in 'x' * 9999999 %}{% endfor %}")
+    assert not plain("{{ messages.pop() }}")
+
+
+def test_both_write_the_same_and_refuse_the_same():
+    for source in (LLADA_TEMPLATE, DREAM_TEMPLATE, SHIPPED, "{{ raise_exception('no') }}", "{{ messages[7].role.x }}"):
+        found = []
+        for kind in (InnerTemplate, OuterTemplate):
+            try:
+                found.append(kind(source).text([*CHAT, {"role": "assistant", "content": "ü\n\u2028🙂"}], {}))
+            except InputError as error:
+                found.append(str(error))
+        assert found[0] == found[1]
+
+
+def test_a_template_that_cannot_be_read_is_one_line():
+    with pytest.raises(LoadError, match="cannot be read"):
+        OuterTemplate("{% for %}")
+
+
+PARTS = [
+    "{{ 9**(9**9) }}", "{% for i in range(9999) %}", "{% endfor %}", "{% set x = 'a' * 99999999 %}", "{{ x }}", "{%",
+    "{{ messages|join('x'*9999) }}", "}}", "{% if x %}", "{% endif %}", "{{ x.__class__ }}", "{{ loop }}",
+]  # fmt: skip
+
+
+@settings(max_examples=6, deadline=None)
+@given(st.lists(st.sampled_from(PARTS), max_size=6))
+def test_random_templates_write_text_or_end_in_one_line(parts):
+    try:
+        found = chat_template("".join(parts)).text(CHAT, {})
+    except StarrError as error:
+        found = str(error).replace("\n", "a second line")
+    assert "a second line" not in found

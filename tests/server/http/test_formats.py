@@ -1,0 +1,145 @@
+"""Structured answers over HTTP with the official client: forms, refusals, and hostile expressions beside others."""
+
+import json
+import re
+import threading
+import time
+from enum import Enum
+
+import httpx
+import jsonschema
+import openai
+import pytest
+from pydantic import BaseModel, Field
+
+MESSAGES = [{"role": "user", "content": "Say something."}]
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Thing(BaseModel):
+    name: str = Field(max_length=8)
+    colour: Colour
+    count: int = Field(ge=0, le=99)
+    tags: list[bool] = Field(max_length=2)
+    note: str | None
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    return server.client()
+
+
+def ask(client, **more):
+    more = {"max_tokens": 96, **more}
+    return client.chat.completions.create(model="tiny", messages=MESSAGES, **more).choices[0]
+
+
+def test_a_pydantic_model_is_parsed(client):
+    done = client.chat.completions.parse(model="tiny", messages=MESSAGES, response_format=Thing, max_tokens=160)
+    found = done.choices[0].message.parsed
+    assert isinstance(found, Thing)
+    assert 0 <= found.count <= 99
+
+
+def test_a_json_schema_and_any_object(client):
+    schema = {
+        "type": "object",
+        "properties": {"x": {"type": "integer"}},
+        "required": ["x"],
+        "additionalProperties": False,
+    }
+    form = {"type": "json_schema", "json_schema": {"name": "point", "schema": schema, "strict": True}}
+    jsonschema.validate(json.loads(ask(client, response_format=form).message.content), schema)
+    choice = ask(client, response_format={"type": "json_object"})
+    assert isinstance(json.loads(choice.message.content), dict)
+    assert choice.finish_reason == "stop"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"regex": "[0-9]{3}-[a-z]+"},
+        {"structured_outputs": {"regex": "[0-9]{3}-[a-z]+"}},
+        {"regex": "[0-9]{3}-[a-z]+", "strategy": "threshold", "cache": "dual", "block_length": 8},
+    ],
+)
+def test_an_expression(client, more):
+    assert re.fullmatch("[0-9]{3}-[a-z]+", ask(client, extra_body=more, max_tokens=24).message.content)
+
+
+def test_a_stream_keeps_to_it_too(client):
+    chunks = client.chat.completions.create(
+        model="tiny", messages=MESSAGES, max_tokens=24, stream=True, extra_body={"regex": "(ab)+c"}
+    )
+    assert re.fullmatch("(ab)+c", "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices))
+
+
+def test_one_of_several_choices(client):
+    choices = ["yes", "no", "perhaps"]
+    assert ask(client, extra_body={"choice": choices}).message.content in choices
+    assert ask(client, extra_body={"structured_outputs": {"choice": choices}}).message.content in choices
+
+
+def test_choices_with_their_probabilities(client, server):
+    import starr
+
+    choices = ["yes", "no", "perhaps"]
+    found = ask(client, logprobs=True, extra_body={"choice": choices})
+    entry = found.logprobs.content[0]
+    assert entry.token == found.message.content
+    assert {top.token for top in entry.top_logprobs} == set(choices)
+    here = starr.choose(server.service.ready.model, MESSAGES, choices)
+    assert entry.token == here.text
+    assert entry.logprob == pytest.approx(__import__("math").log(here.probability), abs=1e-4)
+    text = client.completions.create(model="tiny", prompt="a", logprobs=1, extra_body={"choice": choices}).choices[0]
+    assert sum(map(pow, [2.718281828] * 3, text.logprobs.top_logprobs[0].values())) == pytest.approx(1.0, abs=1e-4)
+
+
+REFUSED = [
+    ({"response_format": {"type": "grammar"}}, "response_format", "must be of type"),
+    ({"response_format": {"type": "json_schema"}}, "response_format", "needs json_schema"),
+    ({"regex": "a(?=b)"}, "regex", "look-around"),
+    ({"regex": "("}, "regex", "cannot be read"),
+    ({"regex": "a", "choice": ["b"]}, "response_format", "one form"),
+    ({"choice": []}, "choices", "1 to"),
+    ({"structured_outputs": {"grammar": "x"}}, "structured_outputs", "grammar"),
+    ({"regex": "a{200}", "max_tokens": 8}, "max_tokens", "too short"),
+    (
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"not": {}}}}},
+        "json_schema",
+        "not",
+    ),
+]
+
+
+@pytest.mark.parametrize(("more", "param", "words"), REFUSED)
+def test_what_cannot_be_kept_is_refused_by_name(client, more, param, words):
+    with pytest.raises(openai.BadRequestError, match=words) as caught:
+        ask(client, extra_body=more)
+    assert caught.value.param == param
+
+
+def test_hostile_expressions_block_nobody(server, client):
+    """Six at once; a plain request beside them is not held up by them."""
+    hostile = ["(a|b)*a(a|b){20}", "a{1000000}", "((a{1,99}){1,99}){1,99}"] * 2
+    codes = []
+
+    def attack(pattern):
+        body = {"messages": MESSAGES, "max_tokens": 8, "regex": pattern}
+        codes.append(httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=120).status_code)
+
+    threads = [threading.Thread(target=attack, args=(pattern,)) for pattern in hostile]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.05)
+    plain = ask(client, max_tokens=4)
+    waiting = [thread for thread in threads if thread.is_alive()]
+    for thread in threads:
+        thread.join()
+    assert plain.finish_reason in ("stop", "length")
+    assert waiting, "the plain answer came first"
+    assert codes == [400] * 6

@@ -1,0 +1,145 @@
+"""What somebody in a notebook or an editor meets: short words, pictures, types, and one clear error."""
+
+import asyncio
+import inspect
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import starr
+from starr.errors import InputError
+from tests.model.tiny import write_llada
+
+NAMES = {"generate", "Generation", "Model", "Options", "Trace", "Event"}
+ASK = {"role": "user", "content": "x"}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return starr.load(write_llada(tmp_path_factory.mktemp("tiny")))
+
+
+@pytest.fixture(scope="module")
+def traced(model):
+    return starr.generate(model, "some prompt", max_tokens=16, trace=True)
+
+
+def test_reprs_are_short_and_say_what_matters(traced):
+    assert len(repr(traced)) < 400
+    assert len(repr(traced.trace)) < 200
+    assert "forwards" in repr(traced)
+    assert "16 positions" in repr(traced.trace)
+
+
+def test_html_is_the_viewer_in_a_frame_of_its_own(traced, model):
+    for shown in (traced._repr_html_(), traced.trace._repr_html_()):
+        assert shown.startswith("<iframe")
+        assert 'sandbox="allow-scripts allow-downloads"' in shown
+        assert "Life of a token" in shown
+    plain = starr.generate(model, "some prompt", max_tokens=8)._repr_html_()
+    assert "<iframe" not in plain
+    assert "<pre>" in plain
+
+
+def test_a_trace_is_loaded_as_it_was_saved(traced, tmp_path):
+    traced.trace.save(tmp_path / "trace.json")
+    assert starr.Trace.load(tmp_path / "trace.json").to_dict() == traced.trace.to_dict()
+
+
+def test_columns_as_arrays(traced):
+    arrays = traced.trace.to_numpy()
+    steps = traced.trace.steps
+    assert all(column.shape == (len(steps), 16) for column in arrays.values())
+    start, end = steps[0].window
+    assert np.allclose(arrays["confidence"][0, start:end], steps[0].confidence)
+    assert arrays["action"][0, start:end].tolist() == list(steps[0].action)
+
+
+def test_many_results_make_a_table(model):
+    results = starr.generate(model, ["one", "two"], max_tokens=8)
+    assert isinstance(results, list)
+    table = results.to_pandas()
+    assert table["text"].tolist() == [each.text for each in results]
+    assert {"forwards", "tokens_per_forward", "strategy"} <= set(table.columns)
+
+
+def test_the_door_lists_its_names_before_torch_is_there():
+    code = f"import starr, sys; assert {NAMES!r} <= set(dir(starr)); print('torch' in sys.modules)"
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert child.stdout == "False\n"
+    assert all(hasattr(starr, name) for name in starr.__all__)
+    assert not {"sys", "os", "Any", "_HOMES"} & set(dir(starr))
+
+
+@pytest.mark.parametrize("name", ["generate", "stream", "infill", "agenerate", "astream"])
+def test_an_editor_lists_every_keyword(name):
+    keywords = inspect.signature(getattr(starr, name)).parameters
+    assert {"strategy", "cache", "max_tokens", "block_length", "temperature", "stop", "stop_rule", "seed"} <= set(
+        keywords
+    )
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        {"role": "user", "content": "x"},
+        5,
+        2.5,
+        None,
+        ["text", 5],
+        [{"role": "user", "content": "x"}, "text"],
+        b"x",
+        [True],
+    ],
+)
+def test_what_is_no_prompt_is_one_clear_error(model, prompt):
+    with pytest.raises(InputError, match="prompt") as caught:
+        starr.generate(model, prompt, max_tokens=4)
+    assert caught.value.param == "prompt"
+    with pytest.raises(InputError):
+        starr.stream(model, prompt, max_tokens=4)
+
+
+def test_no_prompts_give_no_results(model):
+    assert starr.generate(model, []) == []
+
+
+def test_events_carry_what_is_new(model, traced):
+    events = list(starr.stream(model, "some prompt", max_tokens=16, block_length=4))
+    assert "".join(event.delta for event in events) == events[-1].text
+    assert events[-1].text == starr.generate(model, "some prompt", max_tokens=16, block_length=4).text
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_stop_strings_cut_the_same_everywhere(model, trace):
+    options = {"max_tokens": 24, "block_length": 4, "strategy": "confidence"}
+    whole = starr.generate(model, "some prompt", **options).text
+    stop = whole[5:7]
+    wanted = whole[: whole.find(stop)]
+    one = starr.generate(model, "some prompt", stop=stop, trace=trace, **options)
+    batch = starr.generate(model, ["some prompt", "another"], stop=[stop, "never there"], trace=trace, **options)[0]
+    last = list(starr.stream(model, "some prompt", stop=stop, trace=trace, **options))[-1]
+    assert (one.text, batch.text, last.text, last.generation.text) == (wanted,) * 4
+    assert one.tokens == batch.tokens == last.generation.tokens
+    assert (one.finish_reason, last.done) == ("stop", True)
+    assert trace or one.stats.forwards < 24
+    with pytest.raises(InputError, match="none of them empty"):
+        starr.generate(model, "x", stop=["a", ""])
+
+
+def test_async_gives_the_same(model):
+    async def both():
+        events = [event async for event in starr.astream(model, "some prompt", max_tokens=12)]
+        return await starr.agenerate(model, "some prompt", max_tokens=12), events[-1]
+
+    result, last = asyncio.run(both())
+    assert result.text == last.text == starr.generate(model, "some prompt", max_tokens=12).text
+
+
+def test_progress_shows_a_bar(model, capsys):
+    starr.generate(model, ["a", "b"], max_tokens=4, progress=True)
+    assert "prompts" in capsys.readouterr().err
+    starr.generate(model, ["a", "b"], max_tokens=4)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,154 @@
+"""Every option once: what the doors show is what ``starr.options`` says, also of an option that is new."""
+
+import dataclasses
+import inspect
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import starr
+from starr import api
+from starr.errors import InputError
+from starr.options import EVERYWHERE, BatchOptions, Options, by_name, check_option, options_at
+
+SOURCE = Path(inspect.getfile(Options))
+
+ADDED = """
+import sys, types
+
+text = open({source!r}, encoding="utf8").read()
+line = "    seed: int = decoding("
+assert text.count(line) == 1
+new = '    wildness: float = decoding(0.5, "How wild.", low=0.0, high=2.0)\\n'
+import starr
+module = types.ModuleType("starr.options")
+sys.modules["starr.options"] = starr.options = module
+exec(compile(text.replace(line, new + line), {source!r}, "exec"), module.__dict__)
+"""
+
+
+def with_new_option(script):
+    """Run a script in a process where one line was added to ``options.py``; what it prints."""
+    code = ADDED.format(source=str(SOURCE)) + textwrap.dedent(script)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_new_option_is_a_keyword_with_its_bounds():
+    said = with_new_option("""
+        import inspect
+        from starr.errors import InputError
+        from tests.tiny import tiny_model
+        for work in (starr.generate, starr.stream, starr.infill):
+            print(inspect.signature(work).parameters["wildness"].default)
+        print(len(starr.generate(tiny_model(), "some", max_tokens=4, wildness=1).tokens) <= 4)
+        try:
+            starr.generate(tiny_model(), "some", wildness=3)
+        except InputError as error:
+            print(error)
+    """)
+    assert said.splitlines() == ["0.5", "0.5", "0.5", "True", "wildness must be within [0, 2], got 3."]
+
+
+def test_a_new_option_is_a_flag_of_every_verb_that_decodes():
+    said = with_new_option("""
+        from starr.cli.main import main
+        for verb in ("run", "chat", "race", "bench", "eval", "tune", "reproduce"):
+            main([verb, "--help"])
+        print(main(["run", "hello", "--wildness", "9"]))
+    """)
+    assert said.count("--wildness") == 7
+    assert said.count("How wild.") == 7
+    assert said.splitlines()[-1] == "2"
+
+
+def test_a_new_option_can_be_set_in_a_chat():
+    said = with_new_option("""
+        from starr.api import resolved
+        from starr.cli.session import Session, obey
+        session = Session(options=resolved(starr.options.Options()))
+        session, message = obey(session, "/set wildness 1.5")
+        print(message, session.options.wildness)
+        print([line for line in obey(session, "/set")[1].splitlines() if "wild" in line])
+    """)
+    assert said.splitlines() == ["wildness 1.5 1.5", "['wildness 1.5']"]
+
+
+def test_a_new_option_is_a_field_over_http():
+    said = with_new_option("""
+        from starr.server.http.protocol import ChatBody, CompletionBody, InfillBody
+        for body in (ChatBody, CompletionBody, InfillBody):
+            print(body.model_json_schema()["properties"]["wildness"]["description"])
+        print(CompletionBody(prompt="x", wildness=1.25).given())
+    """)
+    assert said.splitlines() == ["How wild."] * 3 + ["{'wildness': 1.25}"]
+
+
+def test_a_new_option_is_a_setting_of_evaluations():
+    said = with_new_option("""
+        from starr.evals.run.runs import EvalSettings
+        from starr.options import Options
+        settings = EvalSettings("task", "model", "weights", "text", "float32", "chat", Options(wildness=0.75))
+        print(settings.to_dict()["wildness"])
+        old = EvalSettings("task", "model", "weights", "text", "float32", "chat", Options()).to_dict()
+        del old["wildness"]  # samples of a time before the option had its default
+        try:
+            settings.check_same(old, "folder")
+        except Exception as error:
+            print(error)
+    """)
+    assert said.splitlines()[0] == "0.75"
+    assert "folder was made with wildness 0.5, this evaluation has 0.75" in said
+
+
+def test_keywords_are_the_fields():
+    fields = [field.name for field in dataclasses.fields(BatchOptions)]
+    assert [*inspect.signature(starr.generate).parameters][2:] == fields
+    assert [*inspect.signature(starr.stream).parameters][2:] == fields[:-2]  # all but batch_size and progress
+    assert Options(seed=3).keywords()["seed"] == 3
+
+
+def test_every_option_says_what_it_is():
+    for option in by_name().values():
+        assert option.type in ("str", "int", "float", "bool")
+        assert option.help.endswith(".")
+        assert set(option.doors) <= set(EVERYWHERE)
+        assert "python" in option.doors
+
+
+def test_defaults_pass_their_own_checks():
+    for option in options_at():
+        check_option(option.name, option.default)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("seed", True, "seed must be a whole number within [0, 9223372036854775807], got True."),
+        ("temperature", float("nan"), "temperature must be within [0, 100], got nan."),
+        ("top_p", 0, "top_p must be within (0, 1], got 0."),
+        ("block_length", 0, "block_length must be a whole number within [1, 1048576], got 0."),
+        ("eos", "maybe", "eos must be one of normal, never, last, got 'maybe'."),
+    ],
+)
+def test_bounds_are_checked_when_options_are_made(name, value, words):
+    with pytest.raises(InputError) as caught:
+        Options(**{name: value})
+    assert str(caught.value) == words
+    assert caught.value.param == name
+
+
+def test_only_the_door_reads_preset_files(tmp_path):
+    """``starr.strategy`` and keywords read ``@FILE``; what makes a row of a stranger's text does not."""
+    path = tmp_path / "preset.json"
+    path.write_text('{"strategy": "threshold:tau=0.8"}')
+    assert starr.strategy(f"@{path}") == starr.strategy("threshold:tau=0.8")
+    assert api.resolved(Options(strategy=f"@{path}")).strategy == starr.strategy("threshold:tau=0.8")
+    from tests.tiny import tiny_model
+
+    with pytest.raises(InputError, match="Unknown strategy '@"):
+        api.request_of(tiny_model(), "x", Options(strategy=f"@{path}"))

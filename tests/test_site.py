@@ -1,0 +1,97 @@
+"""The documentation site builds without a warning, and README, citation and package say the same."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from docs import readme_table
+from starr.cli.main import main
+from starr.errors import InputError
+from starr.options import FOREIGN, Options, ours
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf8")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_the_site_builds_strictly_as_make_docs_does(tmp_path):
+    assert "mkdocs build --strict" in (ROOT / "Makefile").read_text()
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert child.returncode == 0, child.stderr
+    for page in (
+        "guide",
+        "strategies",
+        "server",
+        "evaluation",
+        "extend",
+        "calibration",
+        "scale",
+        "migrate",
+        "api",
+        "results",
+    ):
+        assert (tmp_path / page / "index.html").exists(), page
+    reference = (tmp_path / "api" / "index.html").read_text()
+    assert all(f'id="starr.api.{name}"' in reference for name in ("generate", "stream", "infill"))
+    assert "fonts.googleapis" not in reference
+
+
+def test_the_readme_is_short_and_its_table_is_the_stored_result():
+    assert len(README.splitlines()) <= 200
+    result = json.loads((ROOT / "docs" / "results" / "table1.json").read_text())
+    assert readme_table.table(result) in README
+
+
+def test_the_readmes_links_are_absolute_and_lead_into_this_tree():
+    home = PROJECT["urls"]["Repository"]
+    raw = home.replace("github.com", "raw.githubusercontent.com") + "/main/"
+    targets = re.findall(r"\]\(([^)]+)\)", README)
+    assert all(target.startswith("https://") for target in targets)
+    inside = [re.sub(rf"^{home}/(?:blob|tree)/main/|^{raw}", "", target) for target in targets if "starr-dlm" in target]
+    assert len(inside) >= 6
+    assert all((ROOT / target).exists() for target in inside)
+
+
+def test_the_citation_names_the_paper_and_the_version():
+    text = (ROOT / "CITATION.cff").read_text()
+    assert f"version: {PROJECT['version']}" in text
+    assert "2601.04205" in text
+
+
+def test_every_option_of_the_table_stands_on_the_page_for_migrants():
+    page = (ROOT / "docs" / "migrate.md").read_text(encoding="utf8").replace("-", "_")
+    assert not [name for name in FOREIGN if name not in page]
+
+
+@pytest.mark.parametrize(
+    ("flag", "told"),
+    [
+        ("--gen-length", "That is --max-tokens here."),
+        ("--gen_length", "That is --max-tokens here."),
+        ("--cfg-scale", "That is --guidance here."),
+        ("--dual-cache", "That is --cache dual here."),
+        ("--threshold", "That is --strategy threshold:tau=X here."),
+        ("--dllm-algorithm", "That is --strategy here."),
+        ("--remasking", "That is --strategy confidence or random here."),
+    ],
+)
+def test_other_tools_names_as_flags_get_ours(flag, told, capsys):
+    assert main(["run", "hi", flag, "1"]) == 2
+    error = capsys.readouterr().err.strip()
+    assert told in error
+    assert "\n" not in error
+
+
+def test_a_name_of_ours_is_not_foreign():
+    assert ours("--strategy") == ""
+
+
+def test_other_tools_names_as_keywords_get_ours():
+    with pytest.raises(InputError, match="That is max_tokens here"):
+        Options.of({"gen_length": 128})
