@@ -17,9 +17,9 @@ import torch
 
 import starr
 from benchmarks.report import machine, table
-from starr.forward import queried, whole
-from starr.model.transformer import KVBuffer
-from starr.observe import places
+from starr.decode.forward import partial, whole
+from starr.decode.places import places
+from starr.model.network.transformer import KVBuffer
 
 SHARES = (1.0, 0.5, 0.25, 0.125)
 PROMPTS = (128, 512, 1024)
@@ -39,10 +39,10 @@ def forwards(model, prompt: int, canvas: int):
         count = round(size * share)
         where = places((index >= size - count) & (index < size), count)
         wanted = where.index[:, -canvas:]
-        return lambda: queried(net, tokens, length, where, buffer, wanted)
+        return lambda: partial(net, tokens, length, where, buffer, wanted, None, size)
 
     run(1.0)()  # fills the buffer
-    none = {"none": lambda: whole(net, tokens, length, size, index[:, prompt:size])}
+    none = {"none": lambda: whole(net, tokens, length, [size], index[:, prompt:size], None)}
     return none | {str(share): run(share) for share in SHARES}
 
 

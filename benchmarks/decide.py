@@ -1,8 +1,11 @@
 """What one decision costs: median time of every strategy's ``decide`` at one row of 256 positions.
 
-    python benchmarks/decide.py --out decide.json
+    python -m benchmarks.decide --out decide.json
+    python -m benchmarks.decide --against decide.json
 
-The window is half decoded. Strategies that need the distribution get logits over ``--vocabulary`` tokens.
+The window is half decoded. Strategies that need the distribution get logits over ``--vocabulary`` tokens. Times are
+processor time, which other processes disturb less than a clock. ``--against`` shows the times of an earlier file beside
+those of now, and their ratio.
 """
 
 from __future__ import annotations
@@ -15,8 +18,10 @@ from statistics import median
 
 import torch
 
-from starr.strategy import strategies
-from starr.strategy.base import StepView, Strategy
+from starr.decode.strategies import strategies
+from starr.decode.strategies.base import Strategy
+from starr.decode.view import StepView
+from starr.errors import InputError
 
 LIMIT_MS = 0.5
 
@@ -27,7 +32,7 @@ def random_view(width: int, vocabulary: int, step: int, signals: frozenset[str])
     confidence, entropy, margin, shadow, noise = torch.rand(5, 1, width, generator=random)
     masked = torch.rand(1, width, generator=torch.Generator().manual_seed(0)) < 0.5
     proposal = torch.randint(1, vocabulary, (1, width), generator=random)
-    asked = {"entropy": entropy, "margin": margin, "shadow": shadow, "noise": noise}
+    asked = {"entropy": entropy, "margin": margin, "noise": noise}
     if "distribution" in signals:
         asked["distribution"] = torch.randn(1, width, vocabulary, generator=random)
     return StepView(
@@ -41,6 +46,8 @@ def random_view(width: int, vocabulary: int, step: int, signals: frozenset[str])
         width=torch.tensor([width]),
         windows=torch.tensor([1]),
         block=torch.tensor([width]),
+        sure=confidence,
+        extras={"shadow": shadow} if "shadow" in signals else {},
         **{name: value for name, value in asked.items() if name in signals},
     )
 
@@ -52,10 +59,16 @@ def decide_ms(strategy: Strategy, width: int, vocabulary: int, repeats: int) -> 
     times = []
     for count in range(repeats + 10):
         view = views[count % len(views)]
-        start = time.perf_counter()
+        start = time.process_time()
         _, carry = strategy.decide(view, carry)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     return median(times[10:]) * 1e3
+
+
+def known(path: Path | None) -> dict[str, float]:
+    """Milliseconds by strategy from an earlier file."""
+    rows = json.loads(path.read_text())["rows"] if path else []
+    return {row["strategy"]: row["ms"] for row in rows}
 
 
 def main() -> None:
@@ -64,19 +77,31 @@ def main() -> None:
     parser.add_argument("--vocabulary", type=int, default=2048)
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--out", type=Path, help="write the table as JSON")
+    parser.add_argument("--against", type=Path, help="a table that was written before, to compare with")
     options = parser.parse_args()
     with torch.inference_mode():
         lines = []
         for entry in strategies():
             # Token ids come from a model's tokenizer; any will do here.
-            strategy = entry.kind(**{option.name: "1/2" for option in entry.options if option.default == "auto"})
-            ms = decide_ms(strategy, options.width, options.vocabulary, options.repeats)
+            ids = [option.name for option in entry.options if option.default == "auto" and not option.choices]
+            strategy = entry.kind(**dict.fromkeys(ids, "1/2"))
+            try:
+                ms = decide_ms(strategy, options.width, options.vocabulary, options.repeats)
+            except InputError as error:
+                print(f"{entry.name} is left out: {error}")
+                continue
             lines.append({"strategy": entry.name, "signals": sorted(strategy.signals), "ms": round(ms, 4)})
     lines.sort(key=lambda line: line["ms"])
-    print(f"{'strategy':<12}{'signals':<14}{'ms':>8}   B = 1, W = {options.width}, V = {options.vocabulary}")
+    before = known(options.against)
+    print(f"{'strategy':<12}{'signals':<14}{'ms':>8}{'before':>9}{'ratio':>7}   W = {options.width}")
     for line in lines:
         over = "" if line["ms"] <= LIMIT_MS else "  distribution" if "distribution" in line["signals"] else "  over"
-        print(f"{line['strategy']:<12}{','.join(line['signals']) or '-':<14}{line['ms']:>8.3f}{over}")
+        then = before.get(line["strategy"])
+        pair = f"{then:>9.3f}{line['ms'] / then:>7.2f}" if then else f"{'':>16}"
+        print(f"{line['strategy']:<12}{','.join(line['signals']) or '-':<14}{line['ms']:>8.3f}{pair}{over}")
+    ratios = [line["ms"] / before[line["strategy"]] for line in lines if before.get(line["strategy"])]
+    if ratios:
+        print(f"median ratio over {len(ratios)} strategies: {median(ratios):.2f}")
     if options.out:
         report = {"width": options.width, "vocabulary": options.vocabulary, "repeats": options.repeats, "rows": lines}
         options.out.write_text(json.dumps(report, indent=1) + "\n")

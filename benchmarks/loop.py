@@ -19,9 +19,9 @@ import torch
 import starr
 from benchmarks.report import machine, table
 from starr.api import Options, request_of
-from starr.engine import Engine
-from starr.evals import word_problems
-from starr.propose import Ask, propose
+from starr.decode.engine import Engine
+from starr.decode.propose import ProposalRequest, propose
+from starr.evals.tasks import word_problems
 
 
 def loop_ratio(model, rows: int, tokens: int, repeats: int) -> dict:
@@ -37,7 +37,7 @@ def loop_ratio(model, rows: int, tokens: int, repeats: int) -> dict:
         for request in requests:
             engine.add(request)
         began, steps = time.perf_counter(), 0
-        while len(engine.rows) == rows or engine.waiting:
+        while len(engine.batch.rows) == rows or engine.batch.waiting:
             engine.step()
             steps += 1
         run = time.perf_counter() - began
@@ -64,7 +64,7 @@ def head_ratio(positions: int, width: int, vocab: int, repeats: int) -> dict:
         return logits.argmax(-1), probability.max(-1).values
 
     def ours():
-        return propose(product, hidden, Ask(0, held), vocab)
+        return propose(product, hidden, ProposalRequest(0, held), vocab)
 
     times = {name: [] for name in ("product", "ours", "float64")}
     with torch.inference_mode():

@@ -17,7 +17,7 @@ from benchmarks.report import table
 CHILD = """
 import sys, time, torch
 import starr
-from starr.evals import word_problems
+from starr.evals.tasks import word_problems
 from starr.model import load
 if sys.argv[1] == "given back":
     load.keep_freed_memory = lambda: False

@@ -18,7 +18,7 @@ import httpx
 
 from benchmarks.report import machine, table
 from benchmarks.serving import Answer, ask, cpu_seconds, server
-from starr.evals import word_problems
+from starr.evals.tasks import word_problems
 
 CLIENTS = (1, 4, 16, 64)
 

@@ -22,7 +22,7 @@ import httpx
 import starr
 from benchmarks.report import machine, table
 from benchmarks.serving import ask, server
-from starr.evals import word_problems
+from starr.evals.tasks import word_problems
 
 STRATEGIES = ("starr", "threshold", "confidence", "saber")
 MOST_BODY = 1 << 16

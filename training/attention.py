@@ -5,17 +5,18 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from starr.model.layers import Attention, Shape
-from starr.model.transformer import Transformer
+from starr.model.network.layers import Attention
+from starr.model.network.shape import Shape
+from starr.model.network.transformer import Transformer
 
 
 class PlainAttention(Attention):
-    """The same weights and the same function as ``Attention``; every position is seen (``attend`` is not used)."""
+    """The same weights and the same function as ``Attention``, for as many K/V heads as heads."""
 
     def forward(self, q: Tensor, k: Tensor, v: Tensor, attend: Tensor | None) -> Tensor:
         scores = torch.matmul(q * self.shape.head_width**-0.5, k.mT)
         with torch.autocast("cpu", enabled=False):
-            wide = scores.float()
+            wide = scores.float() if attend is None else scores.float().masked_fill(~attend, -torch.inf)
             share = (wide - wide.amax(-1, keepdim=True)).exp()
             share = (share / share.sum(-1, keepdim=True)).to(v.dtype)
         return torch.matmul(share, v).transpose(1, 2).flatten(2)

@@ -13,8 +13,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from starr.model.layers import Shape
-from starr.model.transformer import Transformer
+from starr.model.network.shape import Shape
+from starr.model.network.transformer import Transformer
 
 FILE = "last.safetensors"
 

@@ -1,99 +1,105 @@
 """Prints the model card's tables: ``python -m training.evaluate [--limit N] [--strategy S …] [--out results.json]``.
 
-No cache, greedy, on the fixed test problems; accuracy in percent with Wilson's 95 % interval. Samples are kept in
-``--samples``: an interrupted evaluation goes on where it stopped, one with a higher limit adds to them. Another canvas
-needs another folder of samples.
-``--show FILE`` prints the tables of a stored result again without decoding.
+No cache, greedy, on the first N fixed test problems of each task; right, formed and both in percent with Wilson's 95 %
+interval for both. Samples are kept in ``--samples``: an interrupted evaluation goes on where it stopped, one with a
+higher limit adds to them. ``--show FILE`` prints the tables of a stored result again without decoding.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import starr
-from starr.evals.evaluate import open_store
 from starr.evals.reproduce.bench import Bench, Measured, difference
-from starr.evals.results import compare
-from starr.evals.runs import settings_for
-from starr.evals.stats import wilson
+from starr.evals.run.evaluate import open_store
+from starr.evals.run.results import compare
+from starr.evals.run.runs import settings_for
 from starr.evals.tasks import load_task
 
-TASKS = ("word-problems", "list-functions")
-STRATEGIES = ("confidence", "threshold:tau=0.9", "threshold:tau=0.7", "threshold:tau=0.5", "starr")
+TASKS = ("word-problems", "list-functions", "lines", "grids")
+# The last of these commits four tokens per step, whatever their confidence.
+STRATEGIES = ("confidence", "threshold:tau=0.95", "threshold:tau=0.9", "threshold:tau=0.5", "starr", "static")
 
 
 def open_bench(model: starr.Model, name: str, options: argparse.Namespace) -> Bench:
     task = load_task(name)
-    settings = settings_for(model, task, max_tokens=options.canvas)
+    settings = settings_for(model, task)
     store = open_store(options.samples / settings.folder, settings, [], resume=True)
     return Bench(model, task, settings, store, options.limit, options.batch_size)
 
 
+def form_of(strategy: str, canvas: int) -> str:
+    """``static`` is ``confidence`` with a quarter of the canvas as its steps."""
+    return f"confidence:steps={canvas // 4}" if strategy == "static" else strategy
+
+
 def record(bench: Bench, strategy: str, found: Measured) -> dict[str, Any]:
-    """Counts per number of steps, and the paired difference to ``confidence`` where that was decoded."""
-    by_steps: dict[int, list[int]] = defaultdict(lambda: [0, 0])
-    items = dict(bench.items)
-    for sample in found.samples:
-        counts = by_steps[items[sample.index].facts["problem"].steps]
-        counts[0] += sample.correct
-        counts[1] += 1
+    """Grades per kind, forwards, and the paired difference to ``confidence`` where that was decoded."""
+    figures = found.figures
     base = bench.store.of("confidence")
     pair = compare(found.samples, base) if base and strategy != "confidence" else None
+    kinds = {
+        kind: {name: part[name] for name in ("n", "right", "formed", "both", "both_interval", "forwards")}
+        for kind, part in figures["kinds"].items()
+    }
+    names = ("n", "right", "formed", "both", "both_interval", "forwards", "tokens_per_forward")
     return {
         "task": bench.task.name,
         "canvas": bench.settings.max_tokens,
         "strategy": strategy,
-        "n": found.figures["n"],
-        "right": found.figures["correct"],
-        "by_steps": {str(steps): by_steps[steps] for steps in sorted(by_steps)},
-        "forwards": found.figures["forwards"],
-        "tokens": found.figures["tokens"],
+        **{name: figures[name] for name in names},
+        "kinds": kinds,
         "to_confidence": pair and {name: pair[name] for name in ("n", "difference", "interval")},
     }
 
 
-def percent(right: int, n: int) -> str:
-    low, high = wilson(right, n)
-    return f"{100 * right / n:.1f} ({100 * low:.1f} to {100 * high:.1f})"
+def percent(share: float) -> str:
+    return f"{100 * share:.1f}"
+
+
+def grades(part: dict[str, Any]) -> tuple[str, ...]:
+    low, high = part["both_interval"]
+    both = f"{percent(part['both'])} ({percent(low)} to {percent(high)})"
+    return percent(part["right"]), percent(part["formed"]), both
 
 
 def paired(pair: dict[str, Any] | None) -> str:
     return "–" if pair is None else f"{difference(pair)}, n = {pair['n']}"
 
 
-def run_cells(record: dict[str, Any]) -> tuple[Any, ...]:
-    return record["task"], record["canvas"], f"`{record['strategy']}`"
-
-
 def tables(records: Sequence[dict[str, Any]]) -> str:
-    """Two Markdown tables: per strategy, and per number of steps."""
-    lines = [
-        "| task | canvas | strategy | n | accuracy % (95 % interval) | paired, to `confidence` | forwards "
-        "| tokens/forward |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
+    """Two Markdown tables: per strategy, and per kind of problem."""
+    head = ("task", "canvas", "strategy", "n", "right %", "formed %", "both % (95 % interval)", "both, to `confidence`",
+            "forwards", "tokens/forward")  # fmt: skip
+    lines = [line(head), "|---" * len(head) + "|"]
     for r in records:
-        cells = (*run_cells(r), r["n"], percent(r["right"], r["n"]), paired(r["to_confidence"]))
-        lines.append(f"| {' | '.join(map(str, cells))} | {r['forwards']:.1f} | {r['tokens'] / r['forwards']:.2f} |")
-    lines += ["", "| task | canvas | strategy | steps | n | accuracy % (95 % interval) |", "|---|---|---|---|---|---|"]
+        lines.append(
+            line((r["task"], r["canvas"], f"`{form_of(r['strategy'], r['canvas'])}`", r["n"], *grades(r),
+                  paired(r["to_confidence"]), f"{r['forwards']:.1f}", f"{r['tokens_per_forward']:.2f}"))
+        )  # fmt: skip
+    head = ("task", "strategy", "kind", "n", "right %", "formed %", "both % (95 % interval)", "forwards")
+    lines += ["", line(head), "|---" * len(head) + "|"]
     for r in records:
-        for steps, (right, n) in r["by_steps"].items():
-            lines.append(f"| {' | '.join(map(str, (*run_cells(r), steps, n, percent(right, n))))} |")
+        for kind, part in r["kinds"].items():
+            name = f"`{form_of(r['strategy'], r['canvas'])}`"
+            lines.append(line((r["task"], name, kind, part["n"], *grades(part), f"{part['forwards']:.1f}")))
     return "\n".join(lines)
+
+
+def line(cells: Sequence[Any]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default=None, help="a folder; the bundled model without it")
-    parser.add_argument("--dtype", default=None, help="float32 on CPU without it")
+    parser.add_argument("--dtype", default=None, help="what is fastest here without it")
     parser.add_argument("--task", action="append", choices=TASKS)
     parser.add_argument("--strategy", action="append")
-    parser.add_argument("--canvas", type=int, default=128)
     parser.add_argument("--limit", type=int, default=1000)
     parser.add_argument("--batch-size", type=int, default=8)
     parser.add_argument("--samples", type=Path, default=Path("runs/card"), help="the folder of all samples")
@@ -105,12 +111,12 @@ def main() -> None:
         return
     model = starr.load(options.model, dtype=options.dtype)
     earlier = json.loads(options.out.read_text()) if options.out and options.out.exists() else []
-    records = {(r["task"], r["canvas"], r["strategy"]): r for r in earlier}
+    records = {(r["task"], r["strategy"]): r for r in earlier}
     for name in options.task or TASKS:
         bench = open_bench(model, name, options)
         for strategy in options.strategy or STRATEGIES:
-            found = bench.measure([bench.run(strategy)])[0]
-            records[name, options.canvas, strategy] = record(bench, strategy, found)
+            found = bench.measure([bench.run(form_of(strategy, bench.settings.max_tokens))])[0]
+            records[name, strategy] = record(bench, strategy, found)
             if options.out:
                 options.out.write_text(json.dumps(list(records.values()), indent=1) + "\n")
     print(tables(list(records.values())))

@@ -1,8 +1,8 @@
-"""Writes a checkpoint's averaged weights as a LLaDA folder.
+"""Writes a checkpoint's averaged weights as a LLaDA folder; as Dream's with q/k/v biases, as SDAR's with normed heads.
 
     python -m training.export RUN/last.safetensors TOKENIZER OUT
 
-The folder has config.json with LLaDA's keys, model.safetensors in bfloat16 with LLaDA's tensor names, and the
+The folder has config.json with the family's keys, model.safetensors in bfloat16 with its tensor names, and the
 tokenizer's files.
 """
 
@@ -13,19 +13,35 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from starr.model.export import save
-from starr.model.layers import Shape
+from starr.model.files.convert import save
+from starr.model.network.shape import Shape
 from starr.model.spec import ModelSpec
+from training.blocks import BLOCK
 from training.checkpoint import averaged
 from training.tokenizer import BOS, EOS, EOT, MASK
 
 NAME = "starr-mini"
+TOKENS = {
+    "dream": {MASK: "<|mask|>", BOS: "<|beginoftext|>", EOT: "<|im_end|>"},
+    "sdar": {MASK: "<|MASK|>", EOT: "<|im_end|>"},
+}
 
 
 def specification(shape: Shape, tokenizer: Tokenizer) -> ModelSpec:
     eos, eot = tokenizer.token_to_id(EOS), tokenizer.token_to_id(EOT)
     mask, bos = tokenizer.token_to_id(MASK), tokenizer.token_to_id(BOS)
-    return ModelSpec(NAME, "llada", shape, mask, (eos, eot), bos, eos, shift=False, max_length=shape.max_length)
+    family = "dream" if shape.qkv_bias else "sdar" if shape.qk_norm else "llada"
+    block = BLOCK if family == "sdar" else None
+    return ModelSpec(NAME, family, shape, mask, (eos, eot), bos, eos, shape.qkv_bias, shape.max_length, block)
+
+
+def rename_tokens(folder: Path, family: str) -> None:
+    """The family's own texts for the special tokens that it has; ids stay."""
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        text = (folder / name).read_text(encoding="utf8")
+        for ours, theirs in TOKENS.get(family, {}).items():
+            text = text.replace(ours, theirs)
+        (folder / name).write_text(text, encoding="utf8")
 
 
 def main() -> None:
@@ -36,7 +52,9 @@ def main() -> None:
     options = parser.parse_args()
     net = averaged(options.checkpoint)
     tokenizer = Tokenizer.from_file(str(options.tokenizer / "tokenizer.json"))
-    save(net, specification(net.shape, tokenizer), options.out, "bfloat16", tokenizer=options.tokenizer)
+    spec = specification(net.shape, tokenizer)
+    save(net, spec, options.out, "bfloat16", tokenizer=options.tokenizer)
+    rename_tokens(options.out, spec.family)
     for file in options.out.iterdir():
         file.chmod(0o644)
     size = sum(file.stat().st_size for file in options.out.iterdir()) / 1e6

@@ -3,7 +3,7 @@
     python -m training.golden RUN/last.safetensors TOKENIZER OUT.json
 
 Logits come from the trainer's own network (its attention, its names) with the averaged weights rounded to bfloat16 as
-they are shipped; texts come from the public interface, one token per step, for 20 fixed problems on a canvas of 96.
+they are shipped; texts come from the public interface, one token per step, for ten fixed problems on a canvas of 96.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import torch
 from tokenizers import Tokenizer
 
 import starr
-from starr.evals import list_functions, word_problems
+from starr.evals.tasks import list_functions, word_problems
 from training.attention import trainable
 from training.checkpoint import averaged
 from training.tokenizer import MASK, render
 
 POSITIONS = 3
-COUNT = 10
+COUNT = 5
 CANVAS = 96
 
 
@@ -43,8 +43,8 @@ def logits(checkpoint: Path, tokenizer: Tokenizer) -> dict:
 
 
 def texts(folder: Path | None) -> list[dict]:
-    """20 problems, each with the text that one token per step gives."""
-    model = starr.load(folder)
+    """Ten problems, each with the text that one token per step gives."""
+    model = starr.load(folder, dtype="float32")
     problems = word_problems.load()[:COUNT] + list_functions.load()[:COUNT]
     prompts = [problem.prompt for problem in problems]
     results = starr.generate(model, prompts, strategy="confidence", max_tokens=CANVAS)

@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 def read_log(path: Path) -> tuple[list[dict], list[dict]]:
     """The log's (loss lines, held-out lines)."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    return [line for line in lines if "loss" in line], [line for line in lines if "word_problems" in line]
+    return [line for line in lines if "loss" in line], [line for line in lines if "scores" in line]
 
 
 def draw(path: Path, out: Path) -> None:
@@ -26,11 +26,11 @@ def draw(path: Path, out: Path) -> None:
     left.set_ylabel("loss per masked token", color="tab:blue")
     right = left.twinx()
     right.set_ylim(0, 1)
-    right.set_ylabel("held-out share right")
+    right.set_ylabel("held-out share right and well formed (mean over kinds, threshold 0.9)")
     tokens = [line["tokens"] / 1e6 for line in checks]
-    right.plot(tokens, [line["word_problems"] for line in checks], "ko-", label="word-problems, threshold 0.9")
-    for sign in "+-*/":
-        right.plot(tokens, [line["results"].get(sign) for line in checks], ".--", lw=0.8, label=f"results of {sign}")
+    for task in checks[-1]["scores"] if checks else ():
+        shares = [sum(line["scores"][task].values()) / len(line["scores"][task]) for line in checks]
+        right.plot(tokens, shares, "o-", lw=0.8, label=task)
     if checks:
         right.legend(loc="center right", fontsize="small")
     figure.tight_layout()

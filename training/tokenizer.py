@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from starr.evals import list_functions, word_problems
+from starr.evals.tasks import list_functions, word_problems
 
 MASK, EOS, BOS = "<|mdm_mask|>", "<|endoftext|>", "<|startoftext|>"
 EOT, HEAD, HEAD_END = "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>"
