@@ -48,9 +48,9 @@ class Mix:
 class RowSource:
     """Draws rows; one random state per stream, so that two seeds never share problems."""
 
-    def __init__(self, tokenizer: Tokenizer, seed: int, mix: Mix) -> None:
+    def __init__(self, tokenizer: Tokenizer, seed: int, mix: Mix, *, longer: bool = True) -> None:
         self.rng = Random(seed)
-        self.maker = RowMaker(tokenizer, self.rng)
+        self.maker = RowMaker(tokenizer, self.rng, longer=longer)
         tiers = {tier: word_problems.generate(seed + place, MANY, tiers=(tier,)) for place, tier in enumerate(TIERS)}
         problems = word_problems.generate(seed + 9, MANY)
         small = word_problems.generate_small(seed, MANY)

@@ -29,7 +29,7 @@ class Batch:
 def mask_tokens(batch: Batch, mask_id: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """LLaDA's noise with stratified shares: n ~ U{least..G} masks per row, one stratum per row of the batch.
 
-    Returns the noised tokens (B, L), which are masked (B, L) bool, and each row's n (B,).
+    Returns the noised tokens (B, L), which are masked (B, L) bool, and the weights (B, L) of their losses, 1 / n.
     """
     rows = batch.tokens.shape[0]
     strata = (torch.randperm(rows, generator=generator) + torch.rand(rows, generator=generator)) / rows
@@ -40,7 +40,7 @@ def mask_tokens(batch: Batch, mask_id: int, generator: torch.Generator) -> tuple
     score = torch.where(batch.digits & (order < DIGITS), 0.5 * falling(batch.digits), score)
     score = torch.where(order > 1 - TAIL, from_the_end(batch, torch.rand(rows, 1, generator=generator)), score)
     masked = score.masked_fill(~batch.maskable, 2.0).argsort(1).argsort(1) < count[:, None]
-    return batch.tokens.masked_fill(masked, mask_id), masked, count
+    return batch.tokens.masked_fill(masked, mask_id), masked, masked / count[:, None]
 
 
 def from_the_end(batch: Batch, pace: Tensor) -> Tensor:

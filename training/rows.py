@@ -42,10 +42,13 @@ class Row:
 
 
 class RowMaker:
-    """Makes rows of problems; ``rng`` draws their lengths, sections and holes."""
+    """Makes rows of problems; ``rng`` draws their lengths, sections and holes.
 
-    def __init__(self, tokenizer: Tokenizer, rng: Random) -> None:
-        self.tokenizer, self.rng = tokenizer, rng
+    ``longer`` rows go on behind their answer; a block-causal model cannot see how long a row is and needs none.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, rng: Random, *, longer: bool = True) -> None:
+        self.tokenizer, self.rng, self.longer = tokenizer, rng, longer
         self.eos, self.bos = tokenizer.token_to_id(EOS), tokenizer.token_to_id(BOS)
         self.blank = tokenizer.token_to_id(SPACE)
         self.digits = {tokenizer.token_to_id(space + digit) for space in ("", SPACE) for digit in "0123456789"}
@@ -77,13 +80,16 @@ class RowMaker:
         return Row(told + canvas, none + maskable, none + digits, none + [False] * answer + [True] * rest)
 
     def row_length(self, least: int, long: tuple[tuple[int, float], ...]) -> int:
-        """Mostly the next multiple of 16 or one or two more, now and then a long row."""
+        """The next multiple of 16; a longer row mostly has none, one or two sixteens more, now and then many."""
+        whole = -(-least // GRAIN) * GRAIN
+        if not self.longer:
+            return whole
         draw = self.rng.random()
         for length, share in long:
             if draw < share and least <= length:
                 return length
             draw -= share
-        return GRAIN * (-(-least // GRAIN) + self.rng.choice((0, 0, 1, 2)))
+        return whole + GRAIN * self.rng.choice((0, 0, 1, 2))
 
     def template_row(self, problem: Problem) -> Row:
         """The answer of a word problem on the canvas of ``ice``: step i of n stands in section i * sections // n.

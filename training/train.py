@@ -33,7 +33,7 @@ from starr.model.network.shape import Shape
 from starr.model.network.transformer import Transformer
 from training import heldout
 from training.attention import trainable
-from training.blocks import BLOCK, noised_states
+from training.blocks import BLOCK, mask_blocks, masked_states
 from training.checkpoint import FILE, Run
 from training.data import Mix, RowSource, batches
 from training.noise import Batch, mask_tokens
@@ -132,16 +132,21 @@ def loss_of(trunk: nn.Module, run: Run, batch: Batch, noise: Noise) -> Tensor:
     """Mean over rows of the mean cross-entropy over the row's masked tokens; the head sees masked positions only.
 
     Where logits are shifted (Dream), the state before a mask predicts it; a row's first token is never masked.
-    A block-causal model sees clean and noised tokens side by side.
+    A block-causal model sees clean and noised tokens side by side, and each block has masks of its own.
     """
-    noised, masked, count = mask_tokens(batch, noise.mask_id, noise.generator)
+    if noise.block is None:
+        noised, masked, weight = mask_tokens(batch, noise.mask_id, noise.generator)
+    else:
+        noised, masked, weight = mask_blocks(batch, noise.mask_id, noise.block, noise.generator)
     with torch.autocast("cpu", torch.bfloat16, enabled=noise.bfloat16):
-        hidden = trunk(noised) if noise.block is None else noised_states(trunk, batch.tokens, noised, noise.block)
-        states = hidden[:, :-1][masked[:, 1:]] if noise.shift else hidden[masked]
+        if noise.block is not None:
+            states = masked_states(trunk, batch.tokens, noised, masked, noise.block)
+        else:
+            hidden = trunk(noised)
+            states = hidden[:, :-1][masked[:, 1:]] if noise.shift else hidden[masked]
         logits = run.model.head(states)
     losses = F.cross_entropy(logits.float(), batch.tokens[masked], reduction="none")
-    weight = (1.0 / count)[:, None].expand(masked.shape)[masked]
-    return (losses * weight).sum() / len(count)
+    return (losses * weight[masked]).sum() / len(noised)
 
 
 def update(run: Run, loss: Tensor, options: Options) -> None:
@@ -161,7 +166,8 @@ def stepper(run: Run, tokenizer: Tokenizer, options: Options) -> Callable[[], fl
     generator = torch.Generator().manual_seed(options.seed + run.step)
     block = BLOCK if options.format == "sdar" else None
     noise = Noise(tokenizer.token_to_id(MASK), generator, options.bfloat16, options.format == "dream", block)
-    stream = batches(RowSource(tokenizer, options.seed + run.step, options.mix), options.tokens_per_step)
+    source = RowSource(tokenizer, options.seed + run.step, options.mix, longer=block is None)
+    stream = batches(source, options.tokens_per_step)
 
     def step() -> float:
         batch = next(stream)
