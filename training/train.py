@@ -166,7 +166,7 @@ def stepper(run: Run, tokenizer: Tokenizer, options: Options) -> Callable[[], fl
     generator = torch.Generator().manual_seed(options.seed + run.step)
     block = BLOCK if options.format == "sdar" else None
     noise = Noise(tokenizer.token_to_id(MASK), generator, options.bfloat16, options.format == "dream", block)
-    source = RowSource(tokenizer, options.seed + run.step, options.mix, longer=block is None)
+    source = RowSource(tokenizer, options.seed + run.step, mixture(options), longer=block is None)
     stream = batches(source, options.tokens_per_step)
 
     def step() -> float:
@@ -177,6 +177,11 @@ def stepper(run: Run, tokenizer: Tokenizer, options: Options) -> Callable[[], fl
         return loss.item()
 
     return step
+
+
+def mixture(options: Options) -> Mix:
+    """A block-causal model sees no text behind a mask, so templates and holes would only teach it to guess."""
+    return replace(options.mix, templates=0.0, holes=0.0) if options.format == "sdar" else options.mix
 
 
 def train(options: Options) -> None:

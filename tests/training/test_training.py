@@ -162,6 +162,19 @@ def test_from_the_end_masks_around_the_answers_end_first():
     assert scores[:, 12:].amax(1).tolist() == pytest.approx([0.1, 0.5, 1.0])
 
 
+def test_some_rows_lose_their_whole_answer_and_keep_end_of_text():
+    fill = (torch.arange(40) >= 20).expand(400, 40)
+    maskable = (torch.arange(40) >= 8).expand(400, 40)
+    ones = torch.ones(400, dtype=torch.long)
+    batch = Batch(torch.ones(400, 40, dtype=torch.long), maskable, fill & False, fill, ones)
+    _, masked, _ = mask_tokens(batch, 9, torch.Generator().manual_seed(0))
+    assert not masked[:, :8].any()
+    whole = masked[:, 8:20].all(1)
+    behind = masked[:, 20:].int()
+    from_the_left = (behind.diff(dim=1) <= 0).all(1) & (behind.sum(1) < 20)
+    assert (whole & from_the_left).float().mean() > 0.05
+
+
 def test_orthogonalise_gives_singular_values_near_one():
     values = torch.linalg.svdvals(orthogonalise(torch.randn(2, 24, 40), torch.float32))
     assert values.min() > 0.5
@@ -304,6 +317,12 @@ def test_the_loss_of_blocks_sees_clean_text_before_its_block(tokenizer, tmp_path
     logits = run.model.head(masked_states(run.model, batch.tokens, noised, masked, BLOCK))
     every = torch.nn.functional.cross_entropy(logits, batch.tokens[masked], reduction="none")
     assert loss.item() == pytest.approx((every * weight[masked]).sum().item() / len(masked), rel=1e-5)
+
+
+def test_a_block_causal_model_is_trained_without_text_behind_masks(tmp_path):
+    options = trainer.Options(tokenizer=tmp_path, out=tmp_path, mix=Mix(holes=5, long=9))
+    assert trainer.mixture(options) == options.mix
+    assert trainer.mixture(replace(options, format="sdar")) == replace(options.mix, holes=0, templates=0)
 
 
 def test_rows_of_a_block_causal_model_end_behind_their_answer(tokenizer):
