@@ -38,13 +38,18 @@ def mask_tokens(batch: Batch, mask_id: int, generator: torch.Generator) -> tuple
     score = torch.rand(batch.tokens.shape, generator=generator)  # the lowest are masked
     order = torch.rand(rows, 1, generator=generator)
     score = torch.where(batch.digits & (order < DIGITS), 0.5 * falling(batch.digits), score)
-    score = torch.where(order > 1 - TAIL, from_the_end(batch, torch.rand(rows, 1, generator=generator)), score)
-    masked = score.masked_fill(~batch.maskable, 2.0).argsort(1).argsort(1) < count[:, None]
+    draw = torch.rand(rows, 1, generator=generator)
+    score = torch.where(order > 1 - TAIL, from_the_end(batch, draw / (1 - draw)), score)
+    masked = score.masked_fill(~batch.maskable, torch.inf).argsort(1).argsort(1) < count[:, None]
     return batch.tokens.masked_fill(masked, mask_id), masked, masked / count[:, None]
 
 
 def from_the_end(batch: Batch, pace: Tensor) -> Tensor:
-    """Scores (B, L) that rise from the answer's end to both sides, to the right by ``pace`` (B, 1) of the way."""
+    """Scores (B, L) that rise from the answer's end to both sides, to the right ``pace`` (B, 1) times as steeply.
+
+    With a pace above 1 the whole answer is masked while end-of-text still stands far behind it, as when decoding by
+    confidence finds the length first.
+    """
     fill = batch.fill.cumsum(1) / batch.fill.sum(1, keepdim=True).clamp(min=1)
     return torch.where(batch.fill, pace * fill, falling(batch.maskable & ~batch.fill))
 
