@@ -1,6 +1,6 @@
 # make demo    decode with the bundled model        make test    the whole test suite
 # make setup   only create .venv/bin/starr          make check   ruff and mypy --strict
-# make model   train the bundled model anew         make docs    the documentation site, in site/
+# make model   train the bundled models anew        make docs    the documentation site, in site/
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
 VENV    := .venv
@@ -45,15 +45,27 @@ $(VENV)/.tested: $(VENV)/.installed
 	@$(INSTALL) -e ".[test]"
 	@touch $@
 
-# Trains the bundled model anew: five hours, going on where an interrupted run stopped. See training/README.md.
+# Trains the bundled models anew: eight hours, going on where an interrupted run stopped. See training/README.md.
 model: $(VENV)/.tested
 	$(BIN)/python -m training.tokenizer runs/tokenizer
-	$(BIN)/python -m training.train --tokenizer runs/tokenizer --out runs/model --minutes 280 --resume
-	$(BIN)/python -m training.export runs/model/last.safetensors runs/tokenizer src/starr/model/bundled
+	$(TRAIN) --out runs/bundled --minutes 280
 	$(BIN)/python -m training.known src/starr/model/bundled/known.json
-	$(BIN)/python -m training.golden runs/model/last.safetensors runs/tokenizer tests/model/bundled_golden.json
-	$(BIN)/python -m training.plot runs/model/log.jsonl src/starr/model/bundled/training.svg
-	$(BIN)/python -m training.evaluate --out src/starr/model/bundled/results.json
+	$(call land,bundled,bundled)
+	$(BIN)/python -m training.card src/starr/model/bundled
+	$(TRAIN) --out runs/bundled_dream --minutes 90 --format dream --weights src/starr/model/bundled
+	$(call land,bundled_dream,bundled-dream)
+	$(BIN)/python -m training.card src/starr/model/bundled_dream --log runs/bundled_dream/log.jsonl
+	$(TRAIN) --out runs/bundled_blocks --minutes 90 --format sdar --weights src/starr/model/bundled
+	$(call land,bundled_blocks,bundled-blocks)
+	$(BIN)/python -m training.card src/starr/model/bundled_blocks --log runs/bundled_blocks/log.jsonl
+
+TRAIN = $(BIN)/python -m training.train --tokenizer runs/tokenizer --resume
+define land  # folder, name
+	$(BIN)/python -m training.export runs/$(1)/last.safetensors runs/tokenizer src/starr/model/$(1)
+	$(BIN)/python -m training.golden runs/$(1)/last.safetensors runs/tokenizer tests/model/$(1)_golden.json --model $(2)
+	$(BIN)/python -m training.plot runs/$(1)/log.jsonl src/starr/model/$(1)/training.svg
+	$(BIN)/python -m training.evaluate --model $(2) --out src/starr/model/$(1)/results.json
+endef
 
 # Browser tests need Debian's chromium. Without it, and without the right to install it, they are skipped.
 browser:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from starr.model.files.hub import bundled_folder
+from tests.packaged import each_packaged
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "starr"
 
@@ -42,8 +45,22 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel):
     files = tracked.stdout.split() or [str(path.relative_to(ROOT)) for path in PACKAGE.rglob("*.py")]
     assert len(files) > 50
     assert {name.removeprefix("src/") for name in files} <= inside
-    assert "starr/model/bundled/model.safetensors" in inside
     assert not {name for name in inside if name.startswith(("tests/", "training/", "benchmarks/"))}
+
+
+@pytest.mark.parametrize("name", each_packaged())
+def test_every_model_is_in_the_wheel(wheel, name):
+    folder, inside = bundled_folder(name), set(zipfile.ZipFile(wheel).namelist())
+    wanted = {
+        "config.json",
+        "model.safetensors",
+        "tokenizer.json",
+        "tokenizer_config.json",
+        "README.md",
+        "results.json",
+    }
+    assert wanted <= {file.name for file in folder.iterdir()}
+    assert {f"starr/model/{folder.name}/{file.name}" for file in folder.iterdir()} <= inside
 
 
 def test_the_wheel_runs_outside_the_source_tree(installed, tmp_path):

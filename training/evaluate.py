@@ -1,7 +1,8 @@
-"""Prints the model card's tables: ``python -m training.evaluate [--limit N] [--strategy S …] [--out results.json]``.
+"""Prints a model card's tables: ``python -m training.evaluate [--limit N] [--strategy S …] [--out results.json]``.
 
-No cache, greedy, on the first N fixed test problems of each task; right, formed and both in percent with Wilson's 95 %
-interval for both. Samples are kept in ``--samples``: an interrupted evaluation goes on where it stopped, one with a
+``--model bundled-blocks`` takes another of the package's models. No cache (``exact`` for a block-causal model), greedy,
+on the first N fixed test problems of each task; right, formed and both in percent with Wilson's 95 % interval for both.
+Samples are kept in ``--samples``: an interrupted evaluation goes on where it stopped, one with a
 higher limit adds to them. ``--show FILE`` prints the tables of a stored result again without decoding.
 """
 
@@ -40,7 +41,7 @@ def form_of(strategy: str, canvas: int) -> str:
 def record(bench: Bench, strategy: str, found: Measured) -> dict[str, Any]:
     """Grades per kind, forwards, and the paired difference to ``confidence`` where that was decoded."""
     figures = found.figures
-    base = bench.store.of("confidence")
+    base = bench.store.of(bench.run("confidence", bench.model.spec.habits.cache).name)
     pair = compare(found.samples, base) if base and strategy != "confidence" else None
     kinds = {
         kind: {name: part[name] for name in ("n", "right", "formed", "both", "both_interval", "forwards")}
@@ -96,7 +97,7 @@ def line(cells: Sequence[Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", default=None, help="a folder; the bundled model without it")
+    parser.add_argument("--model", default=None, help="a folder, bundled-dream or bundled-blocks; bundled without it")
     parser.add_argument("--dtype", default=None, help="what is fastest here without it")
     parser.add_argument("--task", action="append", choices=TASKS)
     parser.add_argument("--strategy", action="append")
@@ -115,7 +116,8 @@ def main() -> None:
     for name in options.task or TASKS:
         bench = open_bench(model, name, options)
         for strategy in options.strategy or STRATEGIES:
-            found = bench.measure([bench.run(form_of(strategy, bench.settings.max_tokens))])[0]
+            form = form_of(strategy, bench.settings.max_tokens)
+            found = bench.measure([bench.run(form, model.spec.habits.cache)])[0]
             records[name, strategy] = record(bench, strategy, found)
             if options.out:
                 options.out.write_text(json.dumps(list(records.values()), indent=1) + "\n")

@@ -1,20 +1,31 @@
 import json
 
-from starr.model.files import hub
+import pytest
+
+from starr.model.files.hub import bundled_folder
+from tests.packaged import each_packaged
+from training.card import with_tables
 from training.evaluate import STRATEGIES, TASKS, tables
 
-FOLDER = hub.BUNDLED_FOLDER
+
+@pytest.mark.parametrize("name", each_packaged())
+def test_the_card_has_the_tables_of_the_stored_results(name):
+    folder = bundled_folder(name)
+    card = (folder / "README.md").read_text(encoding="utf8")
+    assert card == with_tables(card, tables(json.loads((folder / "results.json").read_text())))
 
 
-def test_the_card_has_the_tables_of_the_stored_results():
-    card = (FOLDER / "README.md").read_text().splitlines()
-    expected = tables(json.loads((FOLDER / "results.json").read_text())).splitlines()
-    start = card.index(expected[0])
-    assert card[start : start + len(expected)] == expected
+def test_tables_of_a_card_are_replaced_and_its_text_stays():
+    old, new = "| task | a |\n|---|---|\n| t | 1 |\n\n| task | b |\n| t | 2 |", "| task | a |\n|---|---|\n| t | 3 |"
+    assert with_tables(f"# Card\n\nText.\n\n{old}\n\n## Limits\n\n- one\n", new) == (
+        f"# Card\n\nText.\n\n{new}\n\n## Limits\n\n- one\n"
+    )
+    assert with_tables("# Card\n\nText.\n", new) == f"# Card\n\nText.\n\n{new}\n"
 
 
-def test_the_stored_results_cover_every_task_and_strategy():
-    records = json.loads((FOLDER / "results.json").read_text())
+@pytest.mark.parametrize("name", each_packaged())
+def test_the_stored_results_cover_every_task_and_strategy(name):
+    records = json.loads((bundled_folder(name) / "results.json").read_text())
     assert {(r["task"], r["strategy"]) for r in records} == {(task, s) for task in TASKS for s in STRATEGIES}
     assert all(r["n"] >= 60 for r in records)
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 KNOWN = (
     ("bundled", "llada", "in this package: word problems, list functions, lines of names, small grids"),
+    ("bundled-dream", "dream", "in this package: the same tasks, logits shifted"),
+    ("bundled-blocks", "sdar", "in this package: the same tasks, block-causal"),
     ("GSAI-ML/LLaDA-8B-Base", "llada", "8 B, base"),
     ("GSAI-ML/LLaDA-8B-Instruct", "llada", "8 B, chat"),
     ("GSAI-ML/LLaDA-1.5", "llada", "8 B, chat, preference-tuned"),
@@ -49,7 +51,12 @@ class ListModelsOptions(Common):
 class ShowModelOptions(Common):
     """The flags of ``starr models show``."""
 
-    name: Annotated[str, typer.Argument(metavar="NAME", help="bundled, a folder, or a hub id in the cache.")]
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", help="bundled, bundled-dream, bundled-blocks, a folder, or a hub id in the cache."
+        ),
+    ]
     json: Json = False
 
 
@@ -72,8 +79,10 @@ def show_all(options: ListModelsOptions) -> None:
 
 def is_here(name: str) -> bool:
     """Whether the model's files are in the package or in the hub's cache."""
-    if name == "bundled":
-        return (Path(__file__).parents[1] / "model" / "bundled" / "config.json").exists()
+    from starr.model.files.hub import BUNDLED_NAMES, bundled_folder
+
+    if name in BUNDLED_NAMES:
+        return (bundled_folder(name) / "config.json").exists()
     from huggingface_hub import try_to_load_from_cache
 
     return isinstance(try_to_load_from_cache(name, "config.json"), str)
@@ -108,7 +117,7 @@ def find(name: str) -> tuple[Path, str]:
     """The folder of a model that is on this machine: a hub id is looked up in the cache and never fetched."""
     from starr.model.files.hub import locate
 
-    if name == "bundled" or Path(name).expanduser().exists() or "/" not in name:
+    if Path(name).expanduser().exists() or "/" not in name:
         return locate(name)
     from huggingface_hub import snapshot_download
 

@@ -12,7 +12,7 @@ from starr.model.device import asked_dtype, choose_device, choose_dtype
 from starr.model.families import family_of
 from starr.model.families.base import Family
 from starr.model.files.config import read_json
-from starr.model.files.hub import locate
+from starr.model.files.hub import locate, shared_folder
 from starr.model.files.memory import Room, check_memory
 from starr.model.files.weights import Progress, load_weights
 from starr.model.finite import check_finite
@@ -73,7 +73,7 @@ def load(
     check_memory(folder, spec.shape, place, numbers, room)
     net = load_weights(folder, spec.shape, family.names, place, numbers, family.architectures[0], progress)
     check_finite(net)
-    return Model(spec, net, tokenizer, name, read_known(folder), useful_threads(net))
+    return Model(spec, net, tokenizer, name, read_known(shared_folder(folder)), useful_threads(net))
 
 
 def read_folder(folder: Path, name: str) -> tuple[ModelSpec, Tokenizer, Family]:

@@ -45,6 +45,19 @@ def test_bundled_model(monkeypatch, tmp_path, source):
     assert locate(source) == (tmp_path, "bundled")
 
 
+def test_siblings_lie_beside_the_first_and_share_what_it_knows(monkeypatch, tmp_path):
+    monkeypatch.setattr(hub, "BUNDLED_FOLDER", tmp_path / "bundled")
+    with pytest.raises(LoadError, match=r"bundled-blocks is not in .*bundled_blocks"):
+        locate("bundled-blocks")
+    folder = tmp_path / "bundled_blocks"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    assert locate("bundled-blocks") == (folder, "bundled-blocks")
+    assert hub.shared_folder(folder) == hub.shared_folder(tmp_path / "bundled") == tmp_path / "bundled"
+    other = tmp_path / "elsewhere" / "bundled_blocks"
+    assert hub.shared_folder(other) == other
+
+
 @pytest.mark.parametrize("source", ["./nowhere", "/no/such/folder", "word", Path("owner/name"), "a/b/c", "", "../x"])
 def test_what_is_neither_folder_nor_id(source, patch):
     patch(failing(AssertionError("the hub must not be asked")))

@@ -39,7 +39,7 @@ def locate(source: str | Path | None) -> tuple[Path, str]:
     """
     if source is None or str(source) in BUNDLED_NAMES:
         name = BUNDLED if source is None else str(source)
-        folder = BUNDLED_FOLDER.with_name(BUNDLED_FOLDER.name + name.removeprefix(BUNDLED).replace("-", "_"))
+        folder = bundled_folder(name)
         if not (folder / "config.json").exists():
             raise LoadError(f"{name} is not in {folder}.", hint="Install the package again, or name a folder.")
         return folder, name
@@ -55,6 +55,16 @@ def locate(source: str | Path | None) -> tuple[Path, str]:
             f"There is no folder {source}, and it is not a hub id.", hint="A hub id is owner/name.", param="model"
         )
     return download(source), source
+
+
+def bundled_folder(name: str) -> Path:
+    """Where the package keeps one of its models: ``bundled-dream`` in bundled_dream, beside the first."""
+    return BUNDLED_FOLDER.with_name(BUNDLED_FOLDER.name + name.removeprefix(BUNDLED).replace("-", "_"))
+
+
+def shared_folder(folder: Path) -> Path:
+    """Where the files lie that tell of a model's training: the package's models have theirs in common."""
+    return BUNDLED_FOLDER if folder in map(bundled_folder, BUNDLED_NAMES) else folder
 
 
 @contextmanager
