@@ -28,7 +28,8 @@ from tests.model.tiny import write_llada
 
 JUNK: tuple[Any, ...] = (
     None, True, -1, 0, 2**31, 4_000_000_000, 10**30, 1e308, float("nan"), "", "x", "x" * 100_000, [], [[]] * 1000,
-    {}, {"type": "x"},    {"type": "Replace", "pattern": {"String": "e"}, "content": "e" * 900}, "{{ 9 ** (9 ** 9) }}",
+    {}, {"type": "x"}, {"type": "Replace", "pattern": {"String": "e"}, "content": "e" * 900},
+    {"type": "Split", "pattern": {"Regex": "(.+)+$"}, "behavior": "Isolated", "invert": False}, "{{ 9 ** (9 ** 9) }}",
     "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
 )  # fmt: skip
 FILES = ("config.json", "tokenizer.json", "tokenizer_config.json")

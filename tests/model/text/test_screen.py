@@ -55,10 +55,11 @@ def written(folder: Path, changes: dict) -> Path:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_tokenizers_end_in_one_line(name, tmp_path):
-    began = time.monotonic()
+    folder = written(tmp_path, HOSTILE[name])
+    began = time.process_time()
     with pytest.raises(LoadError) as caught:
-        read_tokenizer(written(tmp_path, HOSTILE[name]))
-    assert time.monotonic() - began < 5
+        read_tokenizer(folder)
+    assert time.process_time() - began < 5
     assert "\n" not in str(caught.value)
 
 

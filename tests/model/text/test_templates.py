@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from starr.errors import InputError, LoadError, StarrError
 from starr.model.files.hub import BUNDLED_FOLDER
-from starr.model.text import templates
+from starr.model.text import child
 from starr.model.text.chat import DREAM_TEMPLATE, LLADA_TEMPLATE
 from starr.model.text.templates import InnerTemplate, OuterTemplate, chat_template, plain
 
@@ -36,7 +36,7 @@ SHIPPED = (
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
-    monkeypatch.setattr(templates, "SECONDS", 1.0)
+    monkeypatch.setattr(child, "SECONDS", 1.0)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -53,9 +53,9 @@ def test_the_child_is_back_after_it_was_ended():
     with pytest.raises(InputError, match="took more than"):
         template.text([{"role": "user", "content": "loop"}], {})
     assert template.text(CHAT, {}) == "Hi"
-    child = template.child
+    process = template.child.process
     del template
-    assert child.wait(10) != 0  # gone with the template
+    assert process.wait(10) != 0  # gone with the template
 
 
 def test_what_stands_in_the_package_is_plain_and_assignments_calls_and_loops_in_loops_are_not():

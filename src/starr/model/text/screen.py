@@ -32,8 +32,14 @@ def screen(data: Mapping[str, Any]) -> None:
     check_ids(entry.get("id") for entry in added if isinstance(entry, dict))
     if model.get("dropout"):
         raise LoadError("tokenizer.json: dropout would give a text other tokens each time; it must be null.")
+    for _ in expressions(data.get("decoder")):
+        raise LoadError("tokenizer.json: the decoder has a regular expression, which is not supported.")
     for stage in STAGES:
         parts = list(parts_of(data.get(stage), stage))
+        if stage == "decoder" and any(
+            "Regex" in part["pattern"] for part in parts if isinstance(part.get("pattern"), dict)
+        ):
+            raise LoadError("tokenizer.json: the decoder has a regular expression, which is not supported.")
         growth = math.prod(growth_of(part) for part in parts)
         if growth > MOST_GROWTH:
             raise LoadError(f"tokenizer.json: the {stage} may lengthen a text more than {MOST_GROWTH} times.")
@@ -61,6 +67,14 @@ def parts_of(value: Any, stage: str) -> Iterator[dict[str, Any]]:
         raise LoadError(f"tokenizer.json: the {stage} has a text of {len(value)} characters, more than {MOST_TEXT}.")
     for inner in value if isinstance(value, list) else ():
         yield from parts_of(inner, stage)
+
+
+def expressions(stage: Any) -> Iterator[Any]:
+    """All regular expressions of a stage, wherever they stand."""
+    if isinstance(stage, dict) and "Regex" in stage:
+        yield stage["Regex"]
+    for part in stage.values() if isinstance(stage, dict) else stage if isinstance(stage, list) else ():
+        yield from expressions(part)
 
 
 def growth_of(part: Mapping[str, Any]) -> float:

@@ -7,23 +7,16 @@ messages. Every other one is compiled and rendered in a child with little memory
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import threading
-import weakref
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import IO, Any, Protocol, cast
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from jinja2 import Environment, nodes
 
-from starr.errors import InputError, LoadError
+from starr.errors import LoadError
 from starr.model.text.chat import Messages, compile_template, rendered
+from starr.model.text.child import Answerer, LimitedChild, answer_all
 
-SECONDS = 10.0  # for the compilation, and for one rendering
-START_SECONDS = 60.0  # for the child's own start, on a busy machine
+NAME = "The model's chat template"
 MEMORY = 2**30  # bytes of the child
 MOST_SOURCE, MOST_TEXT = 200_000, 8_000_000  # characters of a template, and of what it writes
 PLAIN = (
@@ -52,55 +45,15 @@ class InnerTemplate:
 
 
 class OuterTemplate:
-    """Rendered in a child process, which starts with the template and again after it was ended."""
+    """Rendered in a child process, which compiles the template when it starts and again after it was ended."""
 
     def __init__(self, source: str) -> None:
-        self.source, self.lock = source, threading.Lock()
-        self.child: subprocess.Popen[str] | None = None
-        self.start()
+        self.child = LimitedChild(__name__, {"source": source}, NAME)
 
     def text(self, messages: Messages, variables: Mapping[str, Any]) -> str:
         """See ``ChatTemplate``."""
-        with self.lock:
-            if self.child is None:
-                self.start()
-            answer = self.ask({"messages": [dict(message) for message in messages], "variables": dict(variables)})
-        if "error" in answer:
-            raise InputError(answer["error"], param="messages")
-        return str(answer["text"])
-
-    def start(self) -> None:
-        """Start the child and let it compile the template; LoadError if it cannot."""
-        paths = os.pathsep.join(part for part in sys.path if part)
-        command = [sys.executable, "-m", "starr.model.text.templates"]
-        self.child = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, encoding="utf8",
-            errors="surrogatepass", env=os.environ | {"PYTHONPATH": paths},
-        )  # fmt: skip
-        weakref.finalize(self, self.child.kill)
-        started = self.ask({}, START_SECONDS)
-        answer = started if self.child is None else self.ask({"source": self.source})
-        if "error" in answer:
-            raise LoadError(answer["error"])
-
-    def ask(self, question: Mapping[str, Any], seconds: float | None = None) -> dict[str, Any]:
-        """The child's answer; an error, and no child any more, where there is none in time."""
-        child = cast("subprocess.Popen[str]", self.child)
-        timer = threading.Timer(seconds or SECONDS, child.kill)
-        timer.start()
-        line = ""
-        with suppress(OSError, ValueError):
-            stdin, stdout = cast("IO[str]", child.stdin), cast("IO[str]", child.stdout)
-            stdin.write(json.dumps(question) + "\n")
-            stdin.flush()
-            line = stdout.readline()
-        timer.cancel()
-        if line:
-            return cast("dict[str, Any]", json.loads(line))
-        self.child = None
-        child.kill()
-        child.wait()
-        return {"error": f"The model's chat template took more than {SECONDS:.0f} seconds or too much memory."}
+        question = {"messages": [dict(message) for message in messages], "variables": dict(variables)}
+        return str(self.child.ask(question, "messages")["text"])
 
 
 def chat_template(source: str) -> ChatTemplate:
@@ -131,33 +84,16 @@ def bounded(node: nodes.Node) -> bool:
     return True
 
 
-def answers(lines: Sequence[str] | IO[str]) -> None:
-    """The child: compile the source of the first line, render the messages of every other, answer each in one line.
+def begin(words: dict[str, Any]) -> Answerer:
+    """In the child: compile the source, then render messages."""
+    template = InnerTemplate(words["source"])
 
-    An empty question asks only whether the child has started.
-    """
-    template: InnerTemplate | None = None
-    answer: dict[str, str]
-    for line in lines:
-        question = json.loads(line)
-        try:
-            if not question:
-                answer = {}
-            elif template is None:
-                template, answer = InnerTemplate(question["source"]), {}
-            else:
-                text = template.text(question["messages"], question["variables"])
-                answer = {"text": text} if len(text) <= MOST_TEXT else {"error": "The chat template writes too much."}
-        except (LoadError, InputError) as error:
-            answer = {"error": error.message}
-        except (MemoryError, RecursionError, OverflowError) as error:
-            answer = {"error": f"The model's chat template cannot be rendered: {type(error).__name__}."}
-        print(json.dumps(answer), flush=True)
+    def answer(question: dict[str, Any]) -> dict[str, Any]:
+        text = template.text(question["messages"], question["variables"])
+        return {"text": text} if len(text) <= MOST_TEXT else {"error": f"{NAME} writes too much."}
+
+    return answer
 
 
 if __name__ == "__main__":
-    with suppress(ImportError):  # not on every system
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    answers(sys.stdin)
+    answer_all(begin, NAME, MEMORY)

@@ -15,6 +15,7 @@ from starr.errors import InputError, LoadError
 from starr.model.files.config import read_json, read_text
 from starr.model.text.bpe import byte_letters, read_merges, rebuild
 from starr.model.text.chat import render
+from starr.model.text.encoders import Encoder, InnerEncoder, OuterEncoder, as_text, known, read_file
 from starr.model.text.screen import check_ids, screen
 from starr.model.text.templates import ChatTemplate, chat_template
 
@@ -25,14 +26,17 @@ class Tokenizer:
     """A ``tokenizers`` tokenizer that never reads special tokens out of user text, and its chat template, if any."""
 
     def __init__(
-        self, raw: tokenizers.Tokenizer, template: str | None = None, variables: Mapping[str, str] | None = None
+        self,
+        raw: tokenizers.Tokenizer,
+        template: str | None = None,
+        variables: Mapping[str, str] | None = None,
+        encoder: Encoder | None = None,
     ) -> None:
         added = raw.get_added_tokens_decoder()
         self.added: dict[str, int] = {token.content: index for index, token in added.items()}
         self.special_ids = frozenset(index for index, token in added.items() if token.special)
-        self._raw = tokenizers.Tokenizer.from_str(raw.to_str())  # our own copy: the next lines change how it encodes
-        self._raw.add_special_tokens(list(self.added))
-        self._raw.encode_special_tokens = True  # in the library's words: encode the text of special tokens as text
+        self._raw = as_text(raw)
+        self._encoder = encoder or InnerEncoder(self._raw)
         self.template = template or None
         self._template: ChatTemplate | None = chat_template(template) if template else None
         self._variables = dict(variables or {})
@@ -56,15 +60,7 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Tokens of ``text`` with nothing added; the text of a special token is encoded like any other text."""
-        try:
-            ids: list[int] = self._raw.encode(text, add_special_tokens=False).ids
-        except TypeError:  # a lone surrogate cannot be UTF-8
-            raise InputError("The text is not valid Unicode.", hint="Remove lone surrogates.", param="prompt") from None
-        except BaseException as error:  # a fault inside the library is no Exception
-            if type(error).__name__ != "PanicException":
-                raise
-            raise InputError("The model's tokenizer fails on this text.", param="prompt") from None
-        return ids
+        return self._encoder.encode(text)
 
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
         """Text of ``ids``; special tokens are left out unless ``skip_special`` is False."""
@@ -105,16 +101,19 @@ def read_tokenizer(folder: Path, template: str | None = None, template_tokens: S
     """The tokenizer in ``folder``, with its own chat template or else ``template``, if it has the tokens for that."""
     config_file = folder / "tokenizer_config.json"
     config = read_json(config_file) if config_file.exists() else {}
-    raw = read_raw(folder, config)
+    raw, encoder = read_raw(folder, config)
     source = shipped_template(folder, config)
     if source is None:
         names = {token.content for token in raw.get_added_tokens_decoder().values()}
         source = template if names.issuperset(template_tokens) else None
-    return Tokenizer(raw, source, token_variables(config))
+    return Tokenizer(raw, source, token_variables(config), encoder)
 
 
-def read_raw(folder: Path, config: Mapping[str, Any]) -> tokenizers.Tokenizer:
-    """tokenizer.json where there is one, else byte-level BPE rebuilt from vocab.json and merges.txt (Dream)."""
+def read_raw(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.Tokenizer, Encoder | None]:
+    """tokenizer.json where there is one, else byte-level BPE rebuilt from vocab.json and merges.txt (Dream).
+
+    With it the child that must encode, where the file's regular expressions are not known.
+    """
     single, vocab, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
     for file in (single, vocab, merges):
         if file.exists() and not file.is_file():
@@ -123,14 +122,13 @@ def read_raw(folder: Path, config: Mapping[str, Any]) -> tokenizers.Tokenizer:
         raise LoadError(f"{folder} has no tokenizer.", hint="It needs tokenizer.json, or vocab.json and merges.txt.")
     try:
         if single.exists():
-            screen(read_json(single))
-            raw = tokenizers.Tokenizer.from_file(str(single))
-            raw.no_padding()  # a prompt is encoded as it is: neither lengthened nor cut
-            raw.no_truncation()
-            return raw
+            data = read_json(single)
+            screen(data)
+            encoder = None if known(data) else OuterEncoder(single)  # first: it may not come back
+            return read_file(single), encoder
         words, added = read_json(vocab), added_tokens(folder, config)
         check_ids([*words.values(), *added.values()])
-        return rebuild(words, read_merges(merges), added)
+        return rebuild(words, read_merges(merges), added), None
     except LoadError:
         raise
     except Exception as error:  # the library raises bare Exception for every unreadable file

@@ -1,0 +1,102 @@
+"""A child process with limits, for what a model's files make long: it answers questions, one line of JSON each.
+
+A child that takes long or too much memory is ended; the caller gets one line, and the next question a new child.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import IO, Any, cast
+
+from starr.errors import InputError, LoadError
+
+SECONDS = 10.0  # for one answer
+START_SECONDS = 60.0  # for the child's own start, on a busy machine
+
+Answerer = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class LimitedChild:
+    """``python -m module``, which is told ``first`` whenever it starts; ``name`` is what people are told of."""
+
+    def __init__(self, module: str, first: Mapping[str, Any], name: str) -> None:
+        self.module, self.first, self.name = module, first, name
+        self.lock = threading.Lock()
+        self.process: subprocess.Popen[str] | None = None
+        self.start()
+
+    def ask(self, question: Mapping[str, Any], param: str) -> dict[str, Any]:
+        """The child's answer; InputError about ``param`` if it has none."""
+        with self.lock:
+            if self.process is None:
+                self.start()
+            answer = self.exchange(question, SECONDS)
+        if "error" in answer:
+            raise InputError(answer["error"], param=param)
+        return answer
+
+    def start(self) -> None:
+        """Start the process and tell it the first words; LoadError if it cannot use them."""
+        paths = os.pathsep.join(part for part in sys.path if part)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", self.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, encoding="utf8", errors="surrogatepass", env=os.environ | {"PYTHONPATH": paths},
+        )  # fmt: skip
+        weakref.finalize(self, self.process.kill)
+        started = self.exchange({}, START_SECONDS)
+        answer = started if self.process is None else self.exchange(self.first, SECONDS)
+        if "error" in answer:
+            raise LoadError(answer["error"])
+
+    def exchange(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+        """The answer of the running process; an error, and no process any more, where there is none in time."""
+        process = cast("subprocess.Popen[str]", self.process)
+        timer = threading.Timer(seconds, process.kill)
+        timer.start()
+        line = ""
+        with suppress(OSError, ValueError):
+            stdin, stdout = cast("IO[str]", process.stdin), cast("IO[str]", process.stdout)
+            stdin.write(json.dumps(question) + "\n")
+            stdin.flush()
+            line = stdout.readline()
+        timer.cancel()
+        if line:
+            return cast("dict[str, Any]", json.loads(line))
+        self.process = None
+        process.kill()
+        process.wait()
+        return {"error": f"{self.name} took more than {seconds:.0f} seconds or too much memory."}
+
+
+def answer_all(begin: Callable[[dict[str, Any]], Answerer], name: str, memory: int) -> None:
+    """The child's side: ``begin`` takes the first words and gives what answers every other question.
+
+    An empty question asks only whether the child has started.
+    """
+    with suppress(ImportError):  # not on every system
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    answerer: Answerer | None = None
+    answer: dict[str, Any]
+    for line in sys.stdin:
+        question = json.loads(line)
+        try:
+            if not question:
+                answer = {}
+            elif answerer is None:
+                answerer, answer = begin(question), {}
+            else:
+                answer = answerer(question)
+        except (LoadError, InputError) as error:
+            answer = {"error": str(error)}
+        except (MemoryError, RecursionError, OverflowError) as error:
+            answer = {"error": f"{name} cannot be used: {type(error).__name__}."}
+        print(json.dumps(answer), flush=True)
