@@ -5,8 +5,10 @@ import tempfile
 
 import pytest
 
+import starr
 from starr.cluster.front import IMPORT_PATH, VARIABLE
 from starr.cluster.start import LOCAL, Size, arguments, begin
+from tests.deploy.proxy import free_port
 from tests.model.tiny import LLADA_CONFIG, write_llada
 
 ray = pytest.importorskip("ray", reason="needs the extra [ray]")
@@ -35,6 +37,17 @@ def tiny(tmp_path_factory):
     """The folder of a LLaDA checkpoint with random weights."""
     config = LLADA_CONFIG | {"max_sequence_length": 512}
     return str(write_llada(tmp_path_factory.mktemp("cluster") / "tiny", config=config))
+
+
+@pytest.fixture(scope="session")
+def model(tiny):
+    return starr.load(tiny, dtype="float32")
+
+
+@pytest.fixture(scope="session")
+def port():
+    """Of Ray Serve's proxy, which stays where it was started first."""
+    return free_port()
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import starr
+from tests.deploy.proxy import wait_for
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,13 @@ class Held:
 
     @property
     def stop(self):
+        """Names the process whose forwards wait; all wait where it is empty."""
         return Path(self.folder) / "hold"
+
+    @property
+    def waits(self):
+        """There while a forward waits."""
+        return Path(self.folder) / "waits"
 
     @property
     def count(self):
@@ -28,22 +36,24 @@ class Held:
     def end(self):
         return Path(self.folder) / "end"
 
-    def hold(self):
-        self.stop.touch()
-
     def go_on(self):
         self.stop.unlink(missing_ok=True)
+        self.waits.unlink(missing_ok=True)
 
     def forwards(self):
         return self.count.stat().st_size if self.count.exists() else 0
 
-    def wait(self):
-        """Hold, and return when a forward waits: none has been counted for a while."""
-        self.hold()
-        before = -1
-        while before != self.forwards():
-            before = self.forwards()
-            time.sleep(1.0)
+    def hold(self, seconds, process=""):
+        """Return when a forward waits."""
+        self.stop.write_text(str(process))
+        wait_for(self.waits.exists, seconds)
+
+    def holds(self):
+        """Whether forwards of this process are to wait."""
+        try:
+            return self.stop.read_text() in ("", str(os.getpid()))
+        except FileNotFoundError:
+            return False
 
     def load(self):
         """The model, in the process of a replica."""
@@ -63,7 +73,8 @@ class HeldNet:
     def __call__(self, *given, **named):
         with self.files.count.open("ab") as file:
             file.write(b".")
-        while self.files.stop.exists():
+        while self.files.holds():
+            self.files.waits.touch()
             time.sleep(0.01)
         if self.files.end.exists():
             raise SystemExit  # not an error that the engine survives: its thread ends

@@ -15,17 +15,12 @@ import starr
 from starr.cluster.replica import NAME, Replicas, deployment
 from starr.server.settings import Settings
 from tests.cluster.held import Held
+from tests.cluster.serving import PATIENCE, metric, replicas
 from tests.deploy.load import ask_all, asks, client_of, expected
-from tests.deploy.proxy import answers, free_port, wait_for
+from tests.deploy.proxy import answers, wait_for
 
 serve = pytest.importorskip("ray.serve", reason="needs the extra [ray-serve]")
 LONG = {"messages": [{"role": "user", "content": "Why?"}], "max_tokens": 360, "extra_body": {"block_length": 4}}
-PATIENCE = float(os.environ.get("STARR_TEST_PATIENCE", "300"))  # seconds, on a machine that does other things too
-
-
-@pytest.fixture(scope="module")
-def port():
-    return free_port()
 
 
 @pytest.fixture(scope="module")
@@ -42,24 +37,6 @@ def pair(own_ray, tiny, port):
     finally:
         child.kill()
         child.wait()
-
-
-@pytest.fixture(scope="module")
-def model(tiny):
-    return starr.load(tiny, dtype="float32")
-
-
-def replicas(ray):
-    """The process of every replica that runs, by its name."""
-    names = [each["name"] for each in ray.util.list_named_actors(all_namespaces=True)]
-    found = {}
-    for name in (name for name in names if name.startswith("SERVE_REPLICA")):
-        try:
-            actor = ray.get_actor(name, namespace="serve")
-            found[name] = ray.get(actor.__ray_call__.remote(lambda self: os.getpid()), timeout=60)
-        except (ValueError, ray.exceptions.RayError):
-            continue
-    return found
 
 
 def test_two_hundred_requests_are_answered_rightly_by_both(own_ray, pair, model):
@@ -165,7 +142,7 @@ def test_a_full_replica_refuses_a_client_that_leaves_frees_its_row_and_a_dead_en
         lines = stream.iter_lines()  # kept: the connection is closed with it
         next(lines)
         wait_for(lambda: files.forwards() > 2, PATIENCE)
-        files.wait()
+        files.hold(PATIENCE)
         refuses_what_is_too_much(url, body)
         assert metric(url, "vllm:num_requests_running") == 1
         count = files.forwards()
@@ -197,8 +174,3 @@ def dead_is_replaced(ray, url, files):
     wait_for(lambda: before not in replicas(ray) and answers(f"{url}/health/ready"), PATIENCE)
     answer = httpx.post(f"{url}/v1/chat/completions", json=body, timeout=PATIENCE)
     assert answer.json()["usage"]["completion_tokens"] == 4
-
-
-def metric(url, name):
-    lines = httpx.get(f"{url}/metrics", timeout=60).text.splitlines()
-    return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
