@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from starr.decode.caches import CACHES, Cache
-from starr.decode.choose import answers, questions_behind, questions_within
+from starr.decode.choose.answers import answers
+from starr.decode.choose.questions import questions_behind, questions_within
 from starr.decode.engine import Engine
 from starr.decode.extras.constraints.compiled import constraint_for
 from starr.decode.extras.constraints.expression import choices_text, wanted

@@ -151,7 +151,7 @@ def in_blocks(request: Request, spec: ModelSpec) -> Request:
         return request
     length = spec.block_length if request.block_length is None else request.block_length
     check_option("block_length", length)
-    origin = request.start % length if spec.from_prompt else 0
+    origin = spec.origin(request.start) % length
     total = len(request.tokens)
     surplus = max(0, min((origin - total) % length, spec.max_length - total))
     return replace(

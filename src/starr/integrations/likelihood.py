@@ -13,14 +13,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import comb
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from starr.model.network.masks import block_causal
+from starr.model.network.masks import block_causal, block_spans
 
 if TYPE_CHECKING:
     from starr.model.load import Model
@@ -78,7 +77,7 @@ def log_likelihood(
     that comes before it.
     """
     row, total = [*context, *target], LikelihoodBound(0.0)
-    origin = origin_of(model, len(context))
+    origin = model.spec.origin(len(context))
     for begin, end in spans(model, len(context), len(row)):
         before, some = row[:begin], row[begin:end]
         masks, weights = patterns(len(some), samples, seed_of(before, some, seed))
@@ -89,16 +88,8 @@ def log_likelihood(
 
 def spans(model: Model, start: int, end: int) -> list[tuple[int, int]]:
     """The parts of the target's positions that are decoded together: all of them, or those of one block."""
-    block, origin = model.spec.block_length, origin_of(model, start)
-    if block is None:
-        return [(start, end)] if end > start else []
-    cuts = [start, *(at for at in range(start + 1, end) if (at - origin) % block == 0), end]
-    return [(low, high) for low, high in pairwise(cuts) if high > low]
-
-
-def origin_of(model: Model, start: int) -> int:
-    """A position where a block starts."""
-    return start if model.spec.from_prompt else 0
+    block = model.spec.block_length or max(end, 1)
+    return block_spans(start, end, block, model.spec.origin(start))
 
 
 @torch.inference_mode()

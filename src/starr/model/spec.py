@@ -32,3 +32,7 @@ class ModelSpec:
     block_length: int | None = None  # attention is block-causal in blocks of this length; None is full attention
     from_prompt: bool = False  # blocks are counted from the prompt's end, not from position 0
     habits: Habits = field(default_factory=Habits)
+
+    def origin(self, start: int) -> int:
+        """A position where a block begins, for a canvas from ``start`` on."""
+        return start if self.from_prompt else 0

@@ -5,6 +5,8 @@ Letters: B rows, Q queries, S keys. Blocks are cut at absolute position 0, where
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor
 
@@ -23,3 +25,9 @@ def block_mask(length: int, block: int, device: torch.device | None = None) -> T
     """(1, length, length) bool: the mask of one whole forward."""
     at = torch.arange(length, device=device)[None]
     return block_causal(at, at, block)
+
+
+def block_spans(start: int, end: int, block: int, origin: int = 0) -> list[tuple[int, int]]:
+    """The positions from ``start`` to ``end``, cut where blocks begin; one of them begins at ``origin``."""
+    cuts = [start, *(at for at in range(start + 1, end) if (at - origin) % block == 0), end]
+    return [(low, high) for low, high in pairwise(cuts) if high > low]

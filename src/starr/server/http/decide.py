@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from starr.api import choose
-from starr.decode.choose import Choice
+from starr.decode.choose.answers import Choice
 from starr.errors import InputError
 from starr.model.load import Model
 from starr.server.http.answers import AnswerShape
@@ -39,7 +39,7 @@ def decided(body: Decoding, model: Model, shape: AnswerShape) -> dict[str, Any]:
     choice = {"index": 0} | said | {"logprobs": logprobs_of(found, chat=shape.chat), "finish_reason": "stop"}
     tokens = len(model.tokenizer.encode(found.text))
     usage = {"prompt_tokens": found.prompt_tokens, "completion_tokens": tokens}
-    usage |= {"total_tokens": sum(usage.values()), "forwards": 1}
+    usage |= {"total_tokens": sum(usage.values()), "forwards": found.forwards}
     return shape.head(shape.kind) | {"choices": [choice], "usage": usage}
 
 

@@ -7,7 +7,7 @@ import torch
 
 import starr
 from benchmarks.structured_runs import model_of
-from starr.errors import InputError
+from starr.decode.choose import answers as reading
 from tests.tiny import BOS, EOS, MASK
 
 
@@ -72,21 +72,6 @@ def test_choices_of_different_lengths_have_holes_of_their_own(model):
     assert answer.probabilities == pytest.approx(shares(scores), rel=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("prompt", "choices", "words"),
-    [
-        ("a", [], "1 to"),
-        ("a", ["x", "x"], "differ"),
-        ("a[MASK]", [["x"], ["y"]], "1 holes"),
-        (" ", ["x"], "empty"),
-        ("a" * 300, ["x"], "positions"),
-    ],
-)
-def test_what_is_no_question_is_refused(model, prompt, choices, words):
-    with pytest.raises(InputError, match=words):
-        starr.choose(model, prompt, choices)
-
-
 def test_the_bundled_model_and_the_constrained_decoder_agree():
     """One forward of the constrained decoder finds the same choice: both maximise the same product."""
     model = starr.load()
@@ -96,3 +81,19 @@ def test_the_bundled_model_and_the_constrained_decoder_agree():
         run = starr.generate(model, question, choices=[*answer.probabilities], max_tokens=room, max_forwards=1)
         assert run.stats.forwards == 1
         assert run.text == answer.text
+
+
+def test_rows_that_would_fill_the_memory_go_through_several_forwards(model, monkeypatch):
+    story, choices = "a[MASK]c", [["x", "yz", "abc"]]
+    (whole,) = starr.choose(model, story, choices)
+    monkeypatch.setattr(reading, "POSITIONS", 5)
+    (parts,) = starr.choose(model, story, choices)
+    assert (whole.forwards, parts.forwards) == (1, 3)
+    assert parts.probabilities == pytest.approx(whole.probabilities, rel=1e-5)
+
+
+def test_forwards_hold_rows_within_the_bound():
+    rows = [[0] * size for size in (4, 4, 9, 1, 1, 30)]
+    calls = list(reading.forwards_of(rows))
+    assert [place for call in calls for place in call] == list(range(6))
+    assert [call.start for call in calls] == [0]
