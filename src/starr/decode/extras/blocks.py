@@ -48,15 +48,9 @@ class SealedBlocks(Guest):
         first = request.masked.index(True) if True in request.masked else len(request.masked)
         if not all(request.masked[first:]):
             raise InputError(
-                "Text behind a mask cannot be used: a block-causal model does not see what follows a block.",
+                "Text after a mask cannot be used: a block-causal model does not see what follows a block.",
                 hint="Use a model with full attention.",
                 param="prompt",
-            )
-        if request.constraint is not None:
-            raise InputError(
-                "A constraint cannot be used with a block-causal model: it reckons with the whole canvas.",
-                hint="Use a model with full attention.",
-                param="constraint",
             )
         why = whole_canvas(request)
         if why:

@@ -11,10 +11,15 @@ import starr
 from benchmarks.structured_runs import caches, constrained, draw, fault, model_of, runs, usable
 from starr.api import run_all
 from starr.decode.check import check_request
+from starr.decode.engine import Engine
+from starr.decode.extras.constraints.guest import RowWalk, settle
+from starr.decode.extras.constraints.reach import GOES_ON, MASK
 from starr.decode.trace_format import check_trace
+from starr.decode.view import Action
 from starr.errors import InputError
 from starr.viewer.pack import pack
 from tests.decode.extras.constraints.schemas import SCHEMAS
+from tests.decode.extras.constraints.toy import VOCABULARY, reach_of, walk_of
 
 PROMPT = "Tom has 3 apples and buys 4. How many has he?"
 
@@ -91,6 +96,26 @@ def test_thinking_in_place_keeps_to_the_constraint_when_it_fills(model):
     assert re.fullmatch(pattern, found.text.replace("\n", ""))
     with pytest.raises(InputError, match="drops masks"):
         check_request(constrained(model, ice=ice.replace("true", "false"), max_tokens=12, regex=pattern), model)
+
+
+@pytest.mark.parametrize(("open_", "done"), [(MASK, [Action.REVISE, Action.REVOKE]), (GOES_ON, [0, Action.REVOKE])])
+def test_a_revoked_position_may_end_the_text_only_where_it_could_before(open_, done):
+    """*ab* becomes *abc* beside a revoked position if that can hold an end-of-text, and not if it cannot."""
+    reach = reach_of("a|ab|abc")
+    a, b, abc = (VOCABULARY.index(text) for text in (b"a", b"b", b"abc"))
+    each = RowWalk(walk_of(reach, [a, b]), 0, (0, 2), False, True, [open_] * 2, [])
+    kinds = [int(reach.automaton.class_of[token]) for token in (abc, b)]
+    assert settle(each, [Action.REVISE, Action.REVOKE], kinds, kinds, [0, 1])[0] == done
+
+
+def test_positions_that_a_stop_rule_watches_have_their_own_sets(model):
+    """Prophet looks beyond the window: what it sees there is restricted as well, each position to its own tokens."""
+    engine = Engine(model)
+    row = constrained(model, regex="[xyz]{3}[0-9]{3}", max_tokens=6, block_length=3, stop_rule="prophet", eos="never")
+    engine.add(row)
+    engine.step()
+    behind = engine.batch.canvas.proposal[0, row.start + 3 : row.start + 6].tolist()
+    assert all(model.tokenizer.piece(token).isdigit() for token in behind)
 
 
 def test_thirty_schemas_on_the_bundled_model(bundled):

@@ -16,7 +16,7 @@ def tokens(row: torch.Tensor) -> set[int]:
 def test_rows_of_the_table_are_the_allowed_sets():
     walk = walk_of(reach_of("(a|ab)(c|bc)?"), [None, None, None])
     table, sets = ClassTable(walk.reach.automaton, CPU), SetTable(len(VOCABULARY), CPU)
-    numbers = sets.numbers(table, walk, (0, 3))
+    numbers = sets.numbers(table, walk, range(3))
     rows = sets.stacked()
     assert tokens(rows[0]) == set(range(len(VOCABULARY))), "set 0 has every token"
     assert [tokens(rows[number]) for number in numbers] == sets_of(walk)
@@ -26,7 +26,7 @@ def test_equal_sets_are_one_row_and_no_end_of_text_is_another():
     reach = reach_of("a*")
     table, sets = ClassTable(reach.automaton, CPU), SetTable(len(VOCABULARY), CPU)
     free, bound = Walk(reach, [MASK] * 40), Walk(reach, [GOES_ON] * 40)
-    middle = (10, 30)
+    middle = range(10, 30)
     assert len(set(sets.numbers(table, free, middle))) == 1
     ends, goes_on = sets.number(table, free, 10), sets.number(table, bound, 10)
     assert EOS in tokens(sets.stacked()[ends])
@@ -45,5 +45,5 @@ def test_rows_that_are_kept_are_bounded(monkeypatch):
     monkeypatch.setattr("starr.decode.extras.constraints.tables.KEPT_BYTES", 2 * len(VOCABULARY))
     walk = walk_of(reach_of("abcab"), [None] * 5)
     table = ClassTable(walk.reach.automaton, CPU)
-    SetTable(len(VOCABULARY), CPU).numbers(table, walk, (0, 5))
+    SetTable(len(VOCABULARY), CPU).numbers(table, walk, range(5))
     assert len(table.sets) <= 3

@@ -8,13 +8,13 @@ from starr.errors import InputError
 
 
 def symbols_of(request: Request) -> list[int]:
-    """The row's canvas in the automaton's words."""
+    """The row's canvas in the automaton's words, as far as it belongs to the result."""
     assert request.constraint is not None
     class_of = request.constraint.automaton.class_of
     never = request.sampling.eos == "never"
     parts = zip(request.tokens, request.masked, request.endless, strict=True)
     whole = [(GOES_ON if never or endless else MASK) if masked else int(class_of[t]) for t, masked, endless in parts]
-    return whole[request.start :]
+    return whole[request.start : len(whole) - request.surplus]
 
 
 def check_canvas(request: Request) -> None:
@@ -42,4 +42,4 @@ def check_canvas(request: Request) -> None:
             param="max_tokens",
         )
     what = f"a text of exactly {len(symbols)} tokens" if free else "the text that stands on the canvas"
-    raise InputError(f"{name} cannot be kept by {what}.", hint="Change the holes or the constraint.", param=name)
+    raise InputError(f"{name} cannot be satisfied by {what}.", hint="Change the holes or the constraint.", param=name)

@@ -35,11 +35,12 @@ if TYPE_CHECKING:
 class RowWalk:
     """One row before a step, on the host. Places count from the start of its canvas."""
 
-    walk: Walk
+    walk: Walk  # without the positions that are cut off from the result, which may hold anything
     start: int  # column of the canvas's first position
-    window: tuple[int, int]
+    window: tuple[int, int]  # as far as the walk goes
     last: bool  # whatever is masked will be committed
     literal: bool
+    open_: list[int]  # what each position is as a mask: any token, or any but end-of-text
     unfit: list[int]  # masks whose remembered proposal is not allowed any more
 
 
@@ -52,6 +53,7 @@ class Constraints(Guest):
         self.tables = [constraint.table(model.device) for constraint in self.constraints]
         self.never = torch.tensor([r.sampling.eos == "never" for r in self.requests], device=model.device)
         self.at_once = [any(rule.ends_now() for rule in r.rules) for r in self.requests]
+        self.watched = [any(len(rule.watches(r)) for rule in r.rules) for r in self.requests]
         self.walks: list[RowWalk] = []
 
     @classmethod
@@ -74,18 +76,17 @@ class Constraints(Guest):
         """Walk over the canvas of every row; traced rows note the set of every position of the window."""
         part = self.rows
         masked = canvas.masked[part]
-        no_end = canvas.endless[part] | self.never[:, None]
-        held = self.classes(canvas.tokens[part])
-        symbols = torch.where(masked, torch.where(no_end, GOES_ON, MASK), held)
+        open_ = torch.where(canvas.endless[part] | self.never[:, None], GOES_ON, MASK)
+        symbols = torch.where(masked, open_, self.classes(canvas.tokens[part]))
         figures = torch.stack(
             [
-                *(canvas.start, canvas.length, canvas.window_start, canvas.window_end),
+                *(canvas.start, canvas.goal, canvas.window_start, canvas.window_end),
                 *(canvas.total >= canvas.limit - 1, canvas.literal),
             ],
             dim=1,
         )[part]
         seen, proposed = canvas.seen[part].long(), self.classes(canvas.proposal[part])
-        rows = torch.cat([figures, symbols, proposed, seen], dim=1).tolist()
+        rows = torch.cat([figures, symbols, open_, proposed, seen], dim=1).tolist()
         self.walks = [self.walked(k, row, canvas.columns) for k, row in enumerate(rows)]
         if not any(request.trace for request in self.requests):
             return canvas
@@ -107,27 +108,28 @@ class Constraints(Guest):
         return query | (again.roll(-1, dims=1) if self.model.spec.shift else again) | again
 
     def walked(self, k: int, row: list[int], columns: int) -> RowWalk:
-        start, length, window_start, window_end, last, literal = row[:6]
-        symbols, proposed, seen = (row[6 + i * columns : 6 + (i + 1) * columns] for i in range(3))
-        walk = self.constraints[k].walk(symbols[start:length])
+        start, goal, window_start, window_end, last, literal = row[:6]
+        parts = [row[6 + i * columns : 6 + (i + 1) * columns] for i in range(4)]
+        symbols, open_, proposed, seen = (part[start:goal] for part in parts)
+        walk = self.constraints[k].walk(symbols)
+        window = (window_start - start, min(window_end, goal) - start)
         unfit = []
-        if self.requests[k].cache.buffered:
-            inside = [p for p in range(window_start - start, window_end - start) if walk.symbols[p] < 0]
-            fits = [seen[p + start] and not last and walk.allows(p, proposed[p + start]) for p in inside]
-            unfit = [p for p, fit in zip(inside, fits, strict=True) if not fit]
-        window = (window_start - start, window_end - start)
-        return RowWalk(walk, start, window, bool(last), bool(literal), unfit)
+        if self.requests[k].cache.skips:
+            inside = [place for place in range(*window) if symbols[place] < 0]
+            fits = [seen[place] and not last and walk.allows(place, proposed[place]) for place in inside]
+            unfit = [place for place, fit in zip(inside, fits, strict=True) if not fit]
+        return RowWalk(walk, start, window, bool(last), bool(literal), open_, unfit)
 
     def propose(self, request: ProposalRequest, canvas: Canvas, observed: Places) -> ProposalRequest:
         """Restrict every observed position to its allowed set; where all will be committed, keep the distribution."""
         sets = SetTable(self.model.spec.shape.vocab_size, self.model.device)
-        numbers = [
-            sets.numbers(table, each.walk, each.window) for table, each in zip(self.tables, self.walks, strict=True)
-        ]
-        width = max(len(row) for row in numbers)
-        chosen = torch.tensor([row + [0] * (width - len(row)) for row in numbers], device=self.model.device)
-        index = observed.index[self.rows] - canvas.window_start[self.rows, None]
-        here = torch.where(observed.real[self.rows], chosen.gather(1, index.clamp(0, width - 1)), 0)
+        chosen = torch.zeros_like(canvas.tokens[self.rows])
+        for k, each in enumerate(self.walks):
+            places = range(len(each.walk.symbols)) if self.watched[k] else range(*each.window)
+            numbers = sets.numbers(self.tables[k], each.walk, places)
+            columns = slice(each.start + places.start, each.start + places.stop)
+            chosen[k, columns] = torch.tensor(numbers, device=chosen.device)
+        here = torch.where(observed.real[self.rows], chosen.gather(1, observed.index[self.rows]), 0)
         which = torch.zeros_like(observed.index).index_copy(0, self.rows, here)
         signals = request.signals
         if any(each.last or at_once for each, at_once in zip(self.walks, self.at_once, strict=True)):
@@ -194,7 +196,7 @@ def settle(
     done = list(action)
     for place, kind in enumerate(action):
         if kind == Action.REVOKE:
-            walk.fill(first + place, MASK)
+            walk.fill(first + place, each.open_[first + place])
     moves = [place for place in order if action[place] in (Action.COMMIT, Action.REVISE)]
     kept = by_confidence(walk, [(first + place, written[place]) for place in moves])
     for place, fits in zip(moves, kept, strict=True):

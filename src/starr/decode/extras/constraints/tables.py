@@ -45,9 +45,9 @@ class SetTable:
         self.rows = [torch.ones(size, dtype=torch.bool, device=device)]
         self.known: dict[tuple[int, int, int, bool], int] = {}
 
-    def numbers(self, table: ClassTable, walk: Walk, window: tuple[int, int]) -> list[int]:
-        """The set of every position of a window."""
-        return [self.number(table, walk, place) for place in range(*window)]
+    def numbers(self, table: ClassTable, walk: Walk, places: range) -> list[int]:
+        """The set of each of some positions."""
+        return [self.number(table, walk, place) for place in places]
 
     def number(self, table: ClassTable, walk: Walk, place: int) -> int:
         key = (*walk.set_at(place), walk.symbols[place] == GOES_ON)
