@@ -6,7 +6,7 @@ import pytest
 
 import starr
 from starr.evals.tasks import load_task
-from tests.reference.cases import CASES, of_adablock
+from tests.reference.cases import CASES, of_adablock, of_edit
 from tests.reference.conformance import Case, compared
 from tests.tiny import tiny_model
 
@@ -14,8 +14,9 @@ PROMPTS = [[0, 7, 8, 9], [0, 40], [0, *range(20, 40)]]
 
 
 ENDS = "adablock:delimiters=" + "/".join(map(str, range(3, 33))) + ",delimiter_tau=0.02"  # the tokenizer has none
-SAME = [case for case in CASES if case.strategy not in ("edit", "remdm_llada")]  # what differs there is known
+SAME = [case for case in CASES if case.strategy != "remdm_llada"]  # what differs there is known
 SAME.append(Case(ENDS, None, of_adablock(ENDS), "AdaBlock"))
+SAME += [Case("edit:tau=0.3,edit=0.3", block, of_edit(0.3, 0.3), "LLaDA2.1") for block in (None, 32)]
 
 
 @pytest.mark.parametrize("shift", [False, True], ids=["llada", "dream"])

@@ -37,6 +37,16 @@ def test_a_window_with_masks_stays_open_and_one_kept_open_too():
     assert int(advance(closed, NO_IDS, torch.tensor([False]))[0].window_start) == 2
 
 
+def test_a_full_window_that_is_kept_open_holds_its_row_back():
+    full = hold(filled(canvas_of(request("__")), [1]), 0, 2, token=EOS)
+    yes, no = torch.tensor([True]), torch.tensor([False])
+    assert not advance(full, NO_IDS, yes)[1].any(), "no mask is left, but the strategy may revise"
+    assert not advance(full, EOS_IDS, yes)[1].any(), "nor does an end-of-text end it"
+    assert advance(full, EOS_IDS, no)[1].all()
+    unfilled = hold(canvas_of(request("__")), 0, 1, token=EOS)
+    assert advance(unfilled, EOS_IDS, yes)[1].all(), "with masks behind the end the text is there"
+
+
 def test_a_row_is_done_without_masks_or_at_an_end_with_all_before_it_held():
     canvas = canvas_of(request("___"))
     assert advance(filled(canvas, [1, 2, 3]), NO_IDS)[1].all()
@@ -59,6 +69,8 @@ def test_a_decision_moves_the_end_and_a_verdict_the_limit():
     assert int(move_end(canvas, torch.tensor([0])).window_end) == 2, "a window has at least one position"
     verdict = Verdict(torch.tensor([True]), canvas.masked[:, 1:5], torch.tensor([False]))
     assert int(stop_after(canvas, verdict).limit) == 1
+    assert int(stop_after(filled(canvas, [1, 2, 3, 4]), verdict).limit) == 1, "no further step without masks"
+    assert int(stop_after(replace(canvas, limit=torch.tensor([0])), verdict).limit) == 0, "never more than before"
     assert stop_after(canvas, None) is canvas
 
 

@@ -27,7 +27,7 @@ from tests.reference.ref_saber import RefSaber
 from tests.reference.ref_slowfast import RefSlowFast
 from tests.reference.ref_tacg import RefTacg
 from tests.reference.ref_wino import RefWino
-from tests.reference.special_loops import CachedLoop, ShadowLoop, growing, moving_end
+from tests.reference.special_loops import CachedLoop, ShadowLoop, editing, growing, moving_end
 
 
 def rule(make, distribution: bool = False, back: bool = False, ahead: bool = False):
@@ -65,6 +65,10 @@ def of_daedal(form: str):
     return lambda loop, block: growing(loop, RefDaedal(starr.strategy(form), loop.ends))
 
 
+def of_edit(tau: float, other: float):
+    return lambda loop, block: editing(loop, Stateless(edit, tau=tau, edit=other), block)
+
+
 def options_of(form: str) -> dict:
     return asdict(starr.strategy(form))
 
@@ -75,6 +79,7 @@ DREAM = "Dream's code (published with its weights), arXiv:2508.15487"
 FAST = "Fast-dLLM's code (f6b35ec), arXiv:2505.22618"
 DINFER = "dInfer's code (b813f32), arXiv:2510.08666"
 PC = "PC-Sampler's code (6c66276), arXiv:2508.13021"
+EDIT = "LLaDA2.1's rule, as dllm's sampler has it"
 DKV = "dKV-Cache's code, arXiv:2505.15781"
 FAST_RULE, LLADA_RULE = rule(lambda: base.RefThreshold(0.9)), of_llada(lambda n: n)
 GROWING = "daedal:most=96,block=32"
@@ -147,8 +152,6 @@ CASES = (
         "remdm_llada", None, rule(lambda: RefReMDMForLLaDA(0.875, 32)), PC,
         "held tokens with a probability below 2^-17 are equally unlikely to ours, and go left to right",
     ),
-    Case(
-        "edit", 32, rule(lambda: Stateless(edit, tau=0.95, edit=0.9)), "LLaDA2.1's rule, as dllm's sampler has it",
-        "the loop has no steps after the last mask of a block, so it needs fewer forwards",
-    ),
+    Case("edit", None, of_edit(0.95, 0.9), EDIT),
+    Case("edit", 32, of_edit(0.95, 0.9), EDIT),
 )  # fmt: skip

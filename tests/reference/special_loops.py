@@ -97,6 +97,22 @@ def moving_end(loop: Loop, rule) -> None:
             start, end, step = end, loop.length, 0
 
 
+def editing(loop: Loop, rule, block: int, extra: int = 16) -> None:
+    """LLaDA2.1: a block without masks is gone over until a step changes nothing, at most ``extra`` times."""
+    for start in range(0, loop.length, block):
+        end, again, changed = min(start + block, loop.length), 0, True
+        while any(loop.masked[start:end]) or (again < extra and changed):
+            full = not any(loop.masked[start:end])
+            if loop.done and not full:
+                return
+            row = row_of(loop, start, end, loop.forwards, loop.length // block, block, False)
+            before = list(loop.canvas)
+            carry_out(loop, rule.step(row).action, row.proposal, start)
+            again, changed = again + full, loop.canvas != before
+        if loop.done:
+            return
+
+
 def growing(loop: Loop, rule) -> None:
     """DAEDAL: the rule may insert masks, or end-of-texts, behind a position."""
     rule.open()

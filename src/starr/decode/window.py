@@ -23,16 +23,19 @@ def advance(canvas: Canvas, eos_ids: Tensor, kept_open: Tensor | None = None) ->
     A window closes when no mask is left in it, unless a guest has ``kept_open`` (B,) bool the row's window. The next
     window starts where the last one ended; blocks without masks are skipped. A row is done when it has no mask and no
     open window, when a held end-of-text has only held tokens before it, or when only masks are left that the result
-    leaves out; rows that are ``late`` wait for the window to close with it. A row before its last allowed step gets the
-    whole rest as its window, so that this step can commit all of it.
+    leaves out; rows that are ``late``, and those whose window has no mask and is kept open, wait for the window to
+    close with it. A row before its last allowed step gets the whole rest as its window, so that this step can commit
+    all of it.
     """
     closed = ~(canvas.masked & canvas.in_window).any(dim=1)
+    waits = canvas.late
     if kept_open is not None:
+        waits = waits | (closed & kept_open)
         closed = closed & ~kept_open
     first_mask = first_true(canvas.masked)
     finished = closed & (first_mask == canvas.columns)
     enough = (canvas.ends & ended(canvas, first_mask, eos_ids)) | (first_mask >= canvas.goal)
-    done = finished | (enough & (closed | ~canvas.late))
+    done = finished | (enough & (closed | ~waits))
     begin, end = next_window(canvas, first_mask)
     opens = closed & ~done
     last = canvas.total >= canvas.limit - 1
@@ -75,10 +78,11 @@ def move_end(canvas: Canvas, end: Tensor | None) -> Canvas:
 
 
 def stop_after(canvas: Canvas, verdict: Verdict | None) -> Canvas:
-    """Rows that end now may take one more step, which commits all the masks that they still have."""
+    """Rows that end now may take one more step if they still have masks; it commits all of them."""
     if verdict is None:
         return canvas
-    return replace(canvas, limit=torch.where(verdict.end, canvas.total + 1, canvas.limit))
+    ends = canvas.limit.minimum(canvas.total + canvas.masked.any(dim=1))
+    return replace(canvas, limit=torch.where(verdict.end, ends, canvas.limit))
 
 
 def settled_until(canvas: Canvas, revokes: Tensor) -> Tensor:
