@@ -1,19 +1,21 @@
-"""Whether smoothed iteration gains anything: `python -m benchmarks.smooth --limit 100 --out docs/results`.
+"""Whether smoothed iteration gains anything: `python -m benchmarks.smooth --limit 300 --out docs/results`.
 
 dInfer (arXiv:2510.08666) feeds back what a forward predicted: the embedding of a mask becomes E[mask] + w sum q(v) E[v]
 over the vocabulary, q being the prediction of the forward before and w = min(0.15 + 0.02 k, 0.3) in forward k; and its
 bar falls from 1 to tau by 0.02 a forward. Here both are tried apart, on a bare loop with Fast-dLLM's threshold (c >=
-bar, and always the best; one row, the whole canvas). A guest of the engine would be worth it if fewer forwards gave
-texts as good.
+bar, and always the best; the whole canvas). All ways decode an item side by side, as rows of one batch. A guest of the
+engine would be worth it if fewer forwards gave texts as good; the last line says whether they do.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from statistics import mean, stdev
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -23,15 +25,17 @@ from benchmarks.stored import Stored
 from starr.evals.reproduce import context
 from starr.evals.reproduce.bench import difference
 from starr.evals.run.runs import choose, settings_for
-from starr.evals.stats import paired, wilson
+from starr.evals.stats import Z95, Paired, paired, wilson
 from starr.evals.tasks import Item, Task, load_task
-from tests.reference.loops import Loop
 
+AS_GOOD = -0.03  # both: the whole interval of the difference lies above this
 NOTES = (
     "weight: how much of the predicted embeddings is added to those of masks; falling bar: c >= max(1 - 0.02 k, tau) "
     "in forward k, as in dInfer, instead of tau.",
-    "to plain: the paired difference in both to plain decoding with tau 0.9. A gain is a row with fewer forwards than "
-    "a plain one (weight 0) with the same both.",
+    "to plain: the paired difference to plain decoding with tau 0.9, in both (points) and in forwards.",
+    "A smoothed way gains if a plain one (weight 0) needs more forwards for texts that are no better, or if its texts "
+    "are worse and its forwards no fewer: the 95 % interval of forwards lies below 0 and that of both above -3 points, "
+    "or that of both above 0 and that of forwards not above 0. And no plain way may be as good in both figures.",
 )
 
 
@@ -60,7 +64,6 @@ class Way:
 DINFER = {"first": 0.15, "growth": 0.02, "most": 0.3}
 WAYS = (
     Way(),
-    Way(tau=0.8),
     Way(tau=0.7),
     Way(tau=0.5),
     Way(**DINFER),
@@ -71,70 +74,138 @@ WAYS = (
 )
 
 
-class Smooth(Loop):
-    """A canvas whose masks carry what was predicted for them."""
-
-    weight = 0.0
-    predicted: Tensor | None = None  # (length, V) of the forward before
-
-    @torch.inference_mode()
-    def logits(self) -> Tensor:
-        self.forwards += 1
-        net, first = self.model.net, len(self.prompt)  # type: ignore[attr-defined]
-        tokens = torch.tensor([self.prompt + self.canvas])
-        x = net.embed(tokens)
-        if self.predicted is not None and self.weight:
-            mixed = self.predicted.to(x.dtype) @ net.embed.weight
-            x[0, first:] += self.weight * mixed * torch.tensor(self.masked)[:, None]
-        place = net.place(tokens, None, None, None)
-        for index in range(len(net.layers)):
-            x = net.through(index, x, place, None)
-        found: Tensor = net.head(net.norm(x)[0, first:]).float()
-        found[:, self.mask] = -torch.inf
-        return found
+class Graded(NamedTuple):
+    right: bool
+    both: bool
+    forwards: int
 
 
-def decode(loop: Smooth, way: Way) -> None:
-    """Commit c >= bar and the best, until the text is there."""
-    while not loop.done:
-        bar = way.bar(loop.forwards)
-        loop.predicted = loop.logits().softmax(dim=-1)
-        loop.weight = way.weight(loop.forwards - 1)
-        confidence, token = loop.predicted.max(dim=-1)
-        confidence = confidence.masked_fill(~torch.tensor(loop.masked), -1.0)
-        chosen = confidence >= min(bar, float(confidence.max()))
-        for at in chosen.nonzero()[:, 0].tolist():
-            loop.canvas[at] = int(token[at])
+def logits(net: Any, tokens: Tensor, fed: Tensor) -> Tensor:
+    """(K, L, V) float32 of the canvas, the last L positions of ``tokens``; ``fed`` (K, L, D) is added to what they are.
+
+    The last layer computes the canvas alone.
+    """
+    x, length = net.embed(tokens), fed.shape[1]
+    x[:, -length:] += fed
+    place = net.place(tokens, None, None, None)
+    for index in range(len(net.layers) - 1):
+        x = net.through(index, x, place, None)
+    canvas = torch.arange(tokens.shape[1] - length, tokens.shape[1]).expand(len(tokens), length)
+    return net.head(net.norm(net.into(len(net.layers) - 1, x, place, None, net.wanted(canvas, place)))).float()  # type: ignore[no-any-return]
 
 
-def graded(model: Any, task: Task, item: Item, way: Way, length: int) -> tuple[bool, bool, int]:
-    """Right, both and forwards of one item."""
-    loop = Smooth(model, model.tokenizer.chat([{"role": "user", "content": item.chat}]), length)
-    decode(loop, way)
-    text = model.tokenizer.decode(loop.text)
-    right = task.grade(item, text).scores[task.primary]
-    return right, right and (task.formed is None or task.formed(item, text)), loop.forwards
+@torch.inference_mode()
+def decode(model: Any, prompt: list[int], length: int, ways: Sequence[Way]) -> list[tuple[list[int], int]]:
+    """Canvas and forwards of every way: commit c >= bar and the best, until the text is there."""
+    net, mask = model.net, model.spec.mask_id
+    ends = torch.tensor(model.spec.eos_ids)
+    tokens = torch.tensor([prompt + [mask] * length] * len(ways))
+    fed = net.embed.weight.new_zeros(len(ways), length, net.embed.weight.shape[1])
+    left, found, forwards = torch.arange(len(ways)), {}, 0
+    while len(left):
+        masked = tokens[left, -length:] == mask
+        seen = logits(net, tokens[left], fed[left] * masked[..., None])
+        seen[..., mask] = -torch.inf
+        predicted = seen.softmax(dim=-1)
+        weight = torch.tensor([ways[row].weight(forwards) for row in left.tolist()])
+        fed[left] = (weight[:, None, None] * (predicted.to(fed.dtype) @ net.embed.weight)).to(fed.dtype)
+        best, token = predicted.max(dim=-1)
+        best = best.masked_fill(~masked, -1.0)
+        bar = torch.tensor([ways[row].bar(forwards) for row in left.tolist()]).minimum(best.amax(dim=1))
+        canvas = torch.where(masked & (best >= bar[:, None]), token, tokens[left, -length:])
+        tokens[left, -length:] = canvas
+        forwards += 1
+        open_ = canvas == mask
+        done = ~(open_ & (torch.isin(canvas, ends).cumsum(dim=1) == 0)).any(dim=1)
+        found |= {row: (tokens[row, -length:].tolist(), forwards) for row in left[done].tolist()}
+        left = left[~done]
+    return [found[row] for row in range(len(ways))]
 
 
-def row(way: Way, found: list[tuple[bool, bool, int]], plain: list[tuple[bool, bool, int]]) -> dict[str, Any]:
-    n, both = len(found), [b for _, b, _ in found]
-    low, high = wilson(sum(both), n)
-    pair = paired(both, [b for _, b, _ in plain])
+def text_of(model: Any, canvas: list[int]) -> str:
+    """What stands before the first end-of-text."""
+    end = next((at for at, token in enumerate(canvas) if token in model.spec.eos_ids), len(canvas))
+    return str(model.tokenizer.decode(canvas[:end]))
+
+
+def graded(model: Any, task: Task, item: Item, length: int, ways: Sequence[Way]) -> list[Graded]:
+    """Every way's grade of one item."""
+    prompt = model.tokenizer.chat([{"role": "user", "content": item.chat}])
+    grades = []
+    for canvas, forwards in decode(model, prompt, length, ways):
+        text = text_of(model, canvas)
+        right = task.grade(item, text).scores[task.primary]
+        grades.append(Graded(right, right and (task.formed is None or task.formed(item, text)), forwards))
+    return grades
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One way less another over the same items."""
+
+    both: Paired
+    forwards: float
+    interval: tuple[float, float]  # of forwards, 95 %
+
+    @classmethod
+    def of(cls, first: Sequence[Graded], second: Sequence[Graded]) -> Difference:
+        more = [a.forwards - b.forwards for a, b in zip(first, second, strict=True)]
+        half = Z95 * stdev(more) / len(more) ** 0.5 if len(more) > 1 else float("inf")
+        both = paired([a.both for a in first], [b.both for b in second])
+        return cls(both, mean(more), (mean(more) - half, mean(more) + half))
+
+    @property
+    def gains(self) -> bool:
+        """Quicker with texts as good, or better texts as quickly."""
+        quicker = self.interval[1] < 0 and self.both.interval[0] > AS_GOOD
+        return quicker or (self.both.interval[0] > 0 and self.interval[1] <= 0)
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """Both in points, and forwards, each with its interval."""
+        both = difference({"difference": self.both.difference, "interval": self.both.interval})
+        return both, f"{self.forwards:+.2f} ({self.interval[0]:+.2f} to {self.interval[1]:+.2f})"
+
+
+def row(way: Way, found: Sequence[Graded], plain: Sequence[Graded]) -> dict[str, Any]:
+    n, both = len(found), sum(grade.both for grade in found)
+    low, high = wilson(both, n)
+    told = (None, None) if found is plain else Difference.of(found, plain).told
     return {
         "way": way.name,
         "n": n,
-        "right %": round(100 * sum(r for r, _, _ in found) / n, 1),
-        "both %": round(100 * sum(both) / n, 1),
+        "right %": round(100 * sum(grade.right for grade in found) / n, 1),
+        "both %": round(100 * both / n, 1),
         "95 % interval": f"{100 * low:.1f} to {100 * high:.1f}",
-        "to plain": None if way == Way() else difference({"difference": pair.difference, "interval": pair.interval}),
-        "forwards": round(sum(f for _, _, f in found) / n, 2),
+        "both to plain": told[0],
+        "forwards": round(mean(grade.forwards for grade in found), 2),
+        "forwards to plain": told[1],
     }
+
+
+def verdict(found: dict[Way, Sequence[Graded]]) -> str:
+    """Which smoothed ways gain over a plain one, or how dInfer's own weights compare with plain decoding."""
+    plain = [way for way in found if not way.most]
+    gains = []
+    for way in (way for way in found if way.most):
+        differences = {other: Difference.of(found[way], found[other]) for other in plain}
+        if any(d.both.difference <= 0 and d.forwards >= 0 for d in differences.values()):
+            continue
+        beaten = [(other, d.told) for other, d in differences.items() if d.gains]
+        gains += [f"{way.name} against {other.name}: both {b}, forwards {f}" for other, (b, f) in beaten]
+    n = len(next(iter(found.values())))
+    if gains:
+        return f"Verdict, n = {n}: a gain. " + "; ".join(gains) + "."
+    own = [way for way in found if way.growth]
+    told = [(way.name, *Difference.of(found[way], found[plain[0]]).told) for way in own]
+    compared = "; ".join(f"{name}: both {both}, forwards {forwards}" for name, both, forwards in told)
+    return f"Verdict, n = {n}: no gain. To plain decoding at tau {plain[0].tau:g}, {compared}."
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Grades and forwards with and without smoothed iteration.")
     parser.add_argument("--task", default="word-problems")
-    parser.add_argument("--limit", type=int, default=100)
+    parser.add_argument("--limit", type=int, default=300)
     parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--out", type=Path, default=Path("docs/results"), help="folder for smooth.json and smooth.md")
     options = parser.parse_args()
@@ -142,14 +213,17 @@ def main() -> None:
     settings = settings_for(model, task)
     command = f"python -m benchmarks.smooth --task {options.task} --limit {options.limit} --dtype {options.dtype}"
     where = context(command, f"{model.name} (weights {settings.weights}, {settings.dtype})", task.name)
-    stored = Stored("smooth", f"Smoothed iteration ({task.name}, n = {options.limit})", "smooth.md", NOTES)
-    items, rows, plain = choose(task, options.limit), [], []
-    for way in WAYS:
-        found = [graded(model, task, item, way, settings.max_tokens) for _, item in items]
-        plain = plain or found
-        rows.append(row(way, found, plain))
-        print(json.dumps(rows[-1]), flush=True)
-    stored.write(options.out, where, rows)
+    found: dict[Way, list[Graded]] = {way: [] for way in WAYS}
+    for number, (_, item) in enumerate(choose(task, options.limit), 1):
+        for way, grade in zip(WAYS, graded(model, task, item, settings.max_tokens, WAYS), strict=True):
+            found[way].append(grade)
+        if number % 50 == 0:
+            print(f"{number} items", flush=True)
+    rows = [row(way, grades, found[WAYS[0]]) for way, grades in found.items()]
+    last = verdict(found)  # type: ignore[arg-type]
+    title = f"Smoothed iteration ({task.name}, n = {options.limit})"
+    Stored("smooth", title, "smooth.md", (*NOTES, last)).write(options.out, where, rows)
+    print("\n".join([*(json.dumps(found_row) for found_row in rows), last]))
 
 
 if __name__ == "__main__":
