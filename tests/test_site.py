@@ -1,5 +1,6 @@
 """The documentation site builds without a warning, and README, citation and package say the same."""
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -67,6 +68,16 @@ def test_the_citation_names_the_paper_and_the_version():
 def test_every_option_of_the_table_stands_on_the_page_for_migrants():
     page = (ROOT / "docs" / "migrate.md").read_text(encoding="utf8").replace("-", "_")
     assert not [name for name in FOREIGN if name not in page]
+
+
+def test_every_name_on_the_page_for_migrants_is_answered():
+    """The first column's words, as flags: ours, or told what is ours; the mask's id is read from the checkpoint."""
+    page = (ROOT / "docs" / "migrate.md").read_text(encoding="utf8")
+    cells = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    names = {name.replace("-", "_") for cell in cells for name in re.findall(r"(?:`|`--| --)([a-z][\w-]+)", cell)}
+    own = {field.name for field in dataclasses.fields(Options)} | {"served_model_name", "mask_id"}
+    assert {"gen_length", "alg", "factor", "dual_cache", "low_threshold", "model_path", "temp"} <= names
+    assert not [name for name in names - own if not ours(f"--{name}", "--")]
 
 
 @pytest.mark.parametrize(

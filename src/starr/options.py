@@ -98,9 +98,9 @@ class Options:
 
     strategy: str | Strategy | None = decoding(
         None,
-        "name:option=value,option=value; see `starr strategies`.",
+        "When to commit and when to revoke (remask): name:option=value; see `starr strategies`.",
         doors=PER_RUN,
-        absent="the model's, mostly starr",
+        absent="the model's own, usually starr",
     )
     cache: str | Cache | None = decoding(
         None,
@@ -108,31 +108,33 @@ class Options:
         doors=PER_RUN,
         absent="none, or exact for block-causal models",
     )
-    max_tokens: int = decoding(128, "Length of the canvas.", low=1, high=MANY)
+    max_tokens: int = decoding(128, "Length of the canvas, in tokens.", low=1, high=MANY)
     block_length: int | None = decoding(
         None, "Decode in blocks of this length.", low=1, doors=PER_ROW, absent="the whole canvas at once"
     )
     temperature: float = decoding(0.0, "Gumbel noise on the proposals; 0 is greedy.", low=0.0, high=100.0)
     top_p: float = decoding(
-        1.0, "Sample from the most likely tokens of this total probability.", low=0.0, high=1.0, open_low=True
+        1.0, "Sample from the likeliest tokens, up to this total probability.", low=0.0, high=1.0, open_low=True
     )
-    top_k: int = decoding(0, "Sample from this many most likely tokens; 0 is all.", low=0)
+    top_k: int = decoding(0, "Sample from this many of the likeliest tokens; 0 is all.", low=0)
     seed: int = decoding(0, "Same seed, same tokens.", low=0, high=MOST_SEED)
-    max_forwards: int | None = decoding(None, "The last of these forwards commits the rest.", low=1, absent="no limit")
+    max_forwards: int | None = decoding(
+        None, "At most this many forwards; the last one commits the rest.", low=1, absent="no limit"
+    )
     enforce: str = decoding(
         "safe",
-        "safe, bounded, strict: every step makes progress; literal: the rule as printed.",
+        "safe, bounded or strict: every step makes progress; literal: the paper's rule as printed.",
         choices=("safe", "bounded", "strict", "literal"),
     )
     max_revocations: int = decoding(
-        2, "With enforce bounded: how often one position may be taken back.", low=0, doors=PER_ROW
+        2, "With enforce=bounded: how often one position may be revoked (remasked).", low=0, doors=PER_ROW
     )
     guidance: float = decoding(0.0, "Classifier-free guidance; 0 is off.", low=0.0, high=100.0)
     eos: str = decoding(
-        "normal", "End-of-text: normal, never, or last to be committed.", choices=("normal", "never", "last")
+        "normal", "End-of-text: normal, never, or last (committed after all else).", choices=("normal", "never", "last")
     )
     stop: str | Sequence[str] = decoding(
-        "", "Text before which the answer ends.", doors=(PYTHON, FLAG, SET), absent="none"
+        "", "End the answer before this text.", doors=(PYTHON, FLAG, SET), absent="none"
     )
     stop_rule: str | StopRule | Sequence[str | StopRule] = decoding(
         "none", "Rules that end a run early, joined by +: eos, prophet:option=value."
@@ -141,11 +143,11 @@ class Options:
         None, "Think in place: ice-sp, ice-pp or ice:option=value.", doors=PER_ROW, absent="off"
     )
     regex: str | None = decoding(
-        None, "The answer matches this regular expression, whole.", doors=PER_ROW, absent="any text"
+        None, "The whole answer matches this regular expression.", doors=PER_ROW, absent="any text"
     )
     json_schema: str | Mapping[str, Any] | None = decoding(
         None,
-        "The answer is JSON of this schema; @FILE reads it, object is any JSON object.",
+        "The answer is JSON that fits this schema; @FILE reads it, object is any JSON object.",
         doors=(PYTHON, FLAG),
         absent="any text",
     )

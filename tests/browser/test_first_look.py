@@ -105,6 +105,14 @@ def test_the_difference_says_how_many_rows_it_leaves_out(show):
     assert f"and {count - 12} more positions, not listed" in one.page.text_content("#parting-cells")
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_names_of_lanes_hide_no_curve(show, width):
+    one = show(
+        [make(length=96, pace=30), make(length=96, pace=20, seed=2), make(length=96, pace=1, seed=1)], width=width
+    )
+    assert one.value("document.querySelector('[data-chart=masks] canvas').dataset.hidden") == "0"
+
+
 def test_a_fast_lane_is_not_squeezed_beside_a_slow_one(show):
     fast, slow = make(length=96, pace=30), make(length=96, pace=1, seed=1)
     assert len(slow["steps"]) > 10 * len(fast["steps"])

@@ -29,7 +29,7 @@ def test_prompts_give_a_rule_and_the_rule_decodes(starr, tiny, prompts, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "Give a TASK or --input"),
+        ([], "calibrate takes a TASK, or --input FILE"),
         (["word-problems", "--prompts", 3], "--prompts must be a whole number within [20"),
         (["word-problem"], "word-problem"),
     ],

@@ -38,6 +38,16 @@ def test_one_table_sorted_by_forwards(run):
     assert [row["stats"]["forwards"] for row in body] == [1, 3, 12]
 
 
+@pytest.mark.parametrize(("columns", "below"), [(80, True), (100, True), (140, False)])
+def test_no_line_is_wider_than_the_terminal(run, monkeypatch, columns, below):
+    """Where there is no room for the texts beside the figures, they stand below them."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = run("race", "hello", "--strategies", "confidence:steps=3,threshold:tau=0", "--answer", "x").out.splitlines()
+    assert max(map(len, lines)) <= columns
+    assert [line for line in lines if line.startswith("threshold:tau=0.0: ✗ right")] == lines[-2:-1] * below
+    assert ("text" in lines[0]) != below
+
+
 def test_a_misspelt_strategy_is_named_before_the_model_is_loaded(starr):
     result = starr("race", "hello", "--strategies", "starr,threshhold", "--model", "/no/such/folder")
     assert result.code == 2

@@ -1,6 +1,7 @@
 """What a shell user expects: pipes, completion, files that are named, numbers that agree with their nouns."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -67,14 +68,36 @@ def test_a_race_and_a_file_of_prompts_name_their_file(run, tmp_path):
     )
 
 
-@pytest.mark.parametrize(
-    "verb", ["run", "choose", "eval", "analyze", "reproduce", "tune", "calibrate", "serve", "lm-eval"]
-)
-def test_usage_lines_are_plain(starr, verb):
-    usage, *rest = starr(verb, "--help").out.splitlines()
-    assert not [line for line in rest if "list[str]" in line and line.lstrip().startswith("-")]
+VERBS = [
+    "run", "chat", "choose", "race", "demo", "eval", "reproduce", "analyze", "tune", "calibrate", "bench", "serve",
+    "doctor", "trace show", "trace plot", "trace vote", "strategies show", "models show",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_helps_are_plain(starr, verb):
+    """Arguments by name alone, and no type of Python's where a person reads a number or a file."""
+    text = starr(*verb.split(), "--help").out
+    usage, arguments = text.splitlines()[0], text.partition("Arguments:\n")[2].partition("\n\n")[0]
+    assert "list[" not in text
+    assert "range>" not in text
+    assert not set("{}<>") & set(usage + arguments)
     assert "[[" not in usage
     assert "]...]" not in usage
+
+
+def test_helps_name_every_result_and_every_task(starr):
+    from starr.evals.reproduce import RESULTS
+    from starr.evals.tasks import MODULES
+
+    words = set(re.findall(r"[\w-]+", starr("reproduce", "--help").out))
+    assert {*RESULTS, "all"} <= words
+    assert MODULES.keys() <= set(re.findall(r"[\w-]+", starr("eval", "--help").out))
+
+
+@pytest.mark.parametrize("verb", ["run", "chat", "race", "bench"])
+def test_the_fields_own_word_stands_beside_ours(starr, verb):
+    assert re.search(r"revoked? \(remask(ed)?\)", " ".join(starr(verb, "--help").out.split()))
 
 
 def test_numbers_agree_with_their_nouns():

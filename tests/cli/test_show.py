@@ -22,7 +22,7 @@ def test_one_strategy_with_its_presets(starr):
     text = starr("strategies", "show", "starr").out
     assert "temporal_window=3" in text
     assert "preset=math500" in text
-    assert "revokes: yes" in text
+    assert "revokes (remasks): yes" in text
     assert json.loads(starr("strategies", "show", "threshold", "--json").out)["revokes"] == "no"
     assert "Did you mean 'starr'?" in starr("strategies", "show", "star").line
 

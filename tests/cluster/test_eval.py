@@ -161,7 +161,7 @@ def test_ctrl_c_keeps_what_is_done_and_resume_goes_on(one_process, tmp_path, tin
     assert re.search(r"2 workers: \d (decoding|idle|starting)", told)
     kept = len(list(read_samples(tmp_path / "stop" / "samples.jsonl")))
     assert 2 <= kept <= 3
-    assert f"Interrupted: {kept} samples are kept in" in told
+    assert f"Interrupted: {kept} samples kept in" in told
     assert "Traceback" not in told
     assert evaluate(tmp_path / "stop", tiny, rows, "--resume") == 0  # the folder is the same without Ray
     once(tmp_path / "stop", 24)
@@ -248,7 +248,7 @@ def test_when_every_worker_has_failed_the_last_reason_is_told(own_ray, tmp_path)
     said = []
     fleet = shy_fleet(own_ray, tmp_path, 2, said)
     with pytest.raises(
-        WorkError, match=r"^Every worker has failed. The last one: There is no model. --resume goes on."
+        WorkError, match=r"^Every worker has failed. The last one: There is no model. --resume continues."
     ):
         list(fleet.work([(None, 0)], 4))
     assert sorted(line[:8] for line in said) == ["worker 1", "worker 2"]
@@ -267,7 +267,7 @@ def test_prompts_of_a_file_come_in_order(own_ray, tmp_path, tiny, capsys):
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))
     ours.write_text("".join(theirs.read_text().splitlines(keepends=True)[:3]) + '{"cut')
     assert main(["run", "--input", str(source), "-o", str(ours), *options, "--resume", "--ray", "--workers", "1"]) == 1
-    assert "1 prompts failed: line 7: Prompt and canvas need" in capsys.readouterr().err
+    assert "1 prompt failed: line 7: Prompt and canvas need" in capsys.readouterr().err
     found = [json.loads(line) for line in ours.read_text().splitlines()]
     assert [row["id"] for row in found] == list(range(10))
     assert "positions" in found[6]["error"]

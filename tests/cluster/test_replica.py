@@ -35,13 +35,14 @@ def test_wrong_numbers_are_refused(wrong):
         Replicas(**wrong)
 
 
-def test_a_file_for_serve_deploy_is_what_ray_takes_and_gives_the_same_server(tmp_path):
+def test_a_file_for_serve_deploy_is_what_ray_takes_and_gives_the_same_server(tmp_path, capsys):
     from ray.serve.schema import ServeDeploySchema
 
     path = tmp_path / "serve.yaml"
     flags = ["--replicas", "2", "--max-rows", "5", "--strategy", "threshold:tau=0.5", "--served-model-name", "m"]
     flags += ["--port", "9000", "--api-key", "secret", "--allow-host", "here", "--write-config", str(path)]
     assert main(["serve", "--ray", "--model", "/no/such", *flags]) == 0
+    assert f"wrote {path}" in capsys.readouterr().err
     text = path.read_text()
     assert "secret" not in text
     body = yaml.safe_load(text)

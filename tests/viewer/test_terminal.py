@@ -77,7 +77,10 @@ def test_no_text_can_steer_the_terminal():
     assert "[bold]x[/bold]" in output
 
 
-def test_plain_lines_where_there_is_no_terminal():
+def test_plain_lines_where_there_is_no_terminal(monkeypatch):
+    """One every ten seconds, and one at the end; five forwards here, of six seconds each."""
+    seconds = iter(range(0, 60, 6))
+    monkeypatch.setattr("starr.viewer.terminal.time", SimpleNamespace(monotonic=lambda: next(seconds)))
     stream = io.StringIO()
     with Live(["starr"], stream=stream) as live:
         for forwards in range(1, 6):
@@ -85,7 +88,8 @@ def test_plain_lines_where_there_is_no_terminal():
         live.show(event([("x", "settled")], done=True, forwards=6))
     lines = stream.getvalue().splitlines()
     assert lines == [
-        "starr: 1 mask left · 1 forward · 2.50 tokens per forward · 40.0 tokens per second · 1 revocation",
+        "starr: 1 mask left · 3 forwards · 2.50 tokens per forward · 40.0 tokens per second · 1 revocation",
+        "starr: 1 mask left · 5 forwards · 2.50 tokens per forward · 40.0 tokens per second · 1 revocation",
         "starr: ⚑ done · 6 forwards · 2.50 tokens per forward · 40.0 tokens per second · 1 revocation",
     ]
     assert "\x1b" not in stream.getvalue()

@@ -12,7 +12,7 @@ from starr.cli.flags import Decode, Json, option_flags
 from starr.cli.race import split_forms
 from starr.cli.report import dump, note, table
 from starr.cli.verb import verb
-from starr.errors import InputError
+from starr.errors import InputError, counted
 from starr.options import Options
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def bench(options: BenchOptions) -> None:
         bare = bare_forward(model, prompts, decoding.max_tokens)
         for strategy, cache in forms:
             chosen = replace(decoding, strategy=strategy, cache=cache)
-            note(f"{strategy.name}, {cache.name}, {size} rows", options.quiet)
+            note(f"{strategy.name}, {cache.name}, {counted(size, 'row')}", options.quiet)
             results, seconds = timed(model, prompts, chosen)
             lines.append(line(results, seconds, bare))
     keys = [name.replace("/", "_per_") for name in HEAD]

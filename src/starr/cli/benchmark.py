@@ -41,7 +41,7 @@ class Shared(ModelFlags):
     )
     decoding: Options = option_flags(EVAL, leave=("max_tokens",))
     allow_weak_sandbox: Annotated[
-        bool, typer.Option("--allow-weak-sandbox", help="Run model code where no namespaces can be made.")
+        bool, typer.Option("--allow-weak-sandbox", help="Run model code even where no namespaces can be created.")
     ] = False
 
     def prepare(self, name: str) -> tuple[Model, Task, EvalSettings]:

@@ -30,16 +30,18 @@ class CalibrateOptions(ModelFlags):
     """The flags of ``starr calibrate``."""
 
     tasks: Annotated[list[str] | None, typer.Argument(metavar="TASK", help="Benchmarks whose prompts are used.")] = None
-    input: Annotated[Path | None, typer.Option("--input", help="JSON lines with a prompt each, instead.")] = None
+    input: Annotated[
+        Path | None, typer.Option("--input", help="A file of JSON lines with a prompt each, instead of a TASK.")
+    ] = None
     kind: Annotated[str, typer.Option(help="What is fitted: rule (calibrated), or learn2pd (its block filter).")] = (
         "rule"
     )
-    prompts: Annotated[int, typer.Option(help="How many prompts, of all tasks together.")] = 400
+    prompts: Annotated[int, typer.Option(help="Number of prompts, over all tasks.")] = 400
     max_tokens: Annotated[int | None, typer.Option(help="Canvas length.", show_default="each task's, or 128")] = None
     batch_size: Annotated[int, typer.Option(help="Rows decoded together.")] = 8
     seed: Annotated[int, typer.Option(help="Same seed, same rule.")] = 0
     out: Annotated[Path, typer.Option("-o", "--out", help="Rule file to write.")] = Path("rule.json")
-    work: Annotated[Path, typer.Option(help="Folder for what was visited; an interrupted run goes on there.")] = Path(
+    work: Annotated[Path, typer.Option(help="Folder for unfinished work; an interrupted run continues there.")] = Path(
         "runs/calibrate"
     )
     plot: Annotated[Path | None, typer.Option(help="Picture of the rule's reliability (png, svg).")] = None
@@ -74,12 +76,12 @@ def run(options: CalibrateOptions) -> None:
     model = options.load()
     with bar(2 * len(prompts), options.quiet) as watch:
         rule = calibrate(model, prompts, plan, folder=options.work, watch=watch)
-    write(options.out, dump(rule.to_dict()) + "\n")
+    write(options.out, dump(rule.to_dict()) + "\n", options.quiet)
     if options.plot is not None:
         from starr.evals.calibrate.diagram import save_diagram
 
         save_diagram(rule, options.plot)
-        note(f"Wrote {options.plot}", options.quiet)
+        note(f"wrote {options.plot}", options.quiet)
     print(dump({"rule": str(options.out), "floor": rule.floor, **rule.fitted_on, **rule.scores}) if options.json
           else show(rule))  # fmt: skip
     note(f"use it as --strategy calibrated:rule={options.out}", options.quiet)
@@ -96,7 +98,7 @@ def run_filter(options: CalibrateOptions) -> None:
     model = options.load()
     with bar(2 * len(prompts), options.quiet) as watch:
         found = fit_filter(model, prompts, plan, watch)
-    write(options.out, dump(found.to_dict()) + "\n")
+    write(options.out, dump(found.to_dict()) + "\n", options.quiet)
     body = {"filter": str(options.out), "block": found.block, **found.fitted_on, **found.scores}
     print(dump(body) if options.json else table(("", ""), [(name, str(value)) for name, value in body.items()]))
     note(f"use it as --strategy learn2pd:filter={options.out}", options.quiet)
@@ -108,7 +110,7 @@ def read(options: CalibrateOptions) -> list[Prompt]:
     from starr.evals.calibrate.prompts import Prompt, task_prompts
 
     if bool(options.tasks) == (options.input is not None):
-        raise InputError("Give a TASK or --input, one of them.", param="task")
+        raise InputError("calibrate takes a TASK, or --input FILE, and not both.", param="task")
     if options.tasks:
         found = task_prompts(options.tasks, options.prompts)
         return [replace(prompt, max_tokens=options.max_tokens or prompt.max_tokens) for prompt in found]

@@ -27,7 +27,9 @@ HEAD = ("strategy", "answer", "right", "formed", "forwards", "seconds", "tokens/
 class DemoOptions(Common):
     """The flags of ``starr demo``."""
 
-    problem: Annotated[int, typer.Option("--problem", help="Which of the packaged word problems.")] = PROBLEM
+    problem: Annotated[int, typer.Option("--problem", help="Which of the 1,000 packaged word problems, from 0.")] = (
+        PROBLEM
+    )
     json: Json = False
 
 
@@ -61,7 +63,7 @@ def demo(options: DemoOptions) -> None:
     print(table(HEAD, [row(problem, run) for run in (one, fast)]))
     ratio = ratios(one, fast)
     print(f"\nHere starr needs {ratio['forwards_ratio']}x fewer forwards and {ratio['seconds_ratio']}x less time.")
-    print("One problem proves little: `starr eval word-problems --strategy confidence --strategy starr` takes many.")
+    print("One problem proves little: `starr eval word-problems --strategy confidence --strategy starr` runs many.")
 
 
 def choose(number: int) -> Problem:

@@ -111,7 +111,7 @@ def formats() -> Iterator[Finding]:
             continue
         speed = ", ".join(f"{gain:.1f} x as fast as float32 at width {width}" for width, gain in found.gains.items())
         limit = f" with {found.isa}" if found.isa else ""
-        alike = "" if found.even else "; a row differs alone and in a batch"
+        alike = "" if found.even else "; a row gives other numbers alone than in a batch"
         yield Finding("ok", f"{name} on cpu{limit}: works, {speed}{alike}")
 
 
@@ -123,7 +123,8 @@ def models() -> Iterator[Finding]:
     try:
         model = starr.load()
         generation = starr.generate(model, "1 + 1", max_tokens=8)
-        yield Finding("ok", f"bundled model: loads and decodes ({generation.stats.forwards} forwards)")
+        dtype, forwards = str(model.dtype).removeprefix("torch."), counted(generation.stats.forwards, "forward")
+        yield Finding("ok", f"bundled model: loads and decodes in {dtype} ({forwards})")
     except StarrError as error:
         yield Finding("problem", f"bundled model: {error.message}", error.hint or "Install starr-dlm again.")
     if os.environ.get("HF_HUB_OFFLINE") == "1":

@@ -33,15 +33,15 @@ class EvalOptions(Shared, Workers):
 
     task: Annotated[str, typer.Argument(metavar="TASK", help="A benchmark, or `merge` to join run folders.")]
     folders: Annotated[list[Path] | None, typer.Argument(metavar="FOLDER", help="With merge: run folders.")] = None
-    strategy: Annotated[list[str], typer.Option(help="May be given many times.")] = ()  # type: ignore[assignment]
-    cache: Annotated[list[str], typer.Option(help="May be given many times.")] = ()  # type: ignore[assignment]
+    strategy: Annotated[list[str], typer.Option(help="A strategy to measure; repeatable.")] = ()  # type: ignore[assignment]
+    cache: Annotated[list[str], typer.Option(help="A cache to combine each with; repeatable.")] = ()  # type: ignore[assignment]
     block_length: Annotated[int | None, flag_of("block_length")] = None
     ice: Annotated[str | None, flag_of("ice")] = None
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Run folder.", show_default="runs/TASK")] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the samples in the run folder.")] = False
-    shard: Annotated[str | None, typer.Option(help="i/n: every n-th item from the i-th on.")] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Continue with the samples in the run folder.")] = False
+    shard: Annotated[str | None, typer.Option(help="i/n: every n-th item, starting with the i-th.")] = None
     until_sure: Annotated[
-        float | None, typer.Option(help="Stop when every paired difference is known within this many points.")
+        float | None, typer.Option(help="Stop once every paired difference is known to within this many points.")
     ] = None
     json: Json = False
 

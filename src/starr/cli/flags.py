@@ -50,7 +50,7 @@ def flag_of(name: str, *, absent: str = "") -> Any:
 class Common:
     """What every verb takes."""
 
-    quiet: Annotated[bool, typer.Option("--quiet", help="Nothing on standard error but errors.")] = False
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors to standard error.")] = False
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False
 
 
@@ -59,23 +59,26 @@ class ModelFlags(Common):
     """Which model, and where it runs."""
 
     model: Annotated[str | None, typer.Option(help="A folder or a hub id.", show_default="the bundled model")] = None
-    device: Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.", show_default="the best there is")] = (
-        None
-    )
+    device: Annotated[
+        str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.", show_default="cuda if there is one, else cpu")
+    ] = None
     dtype: Annotated[
-        str | None, typer.Option(help="float32, bfloat16 or float16.", show_default="the fastest that is safe")
+        str | None, typer.Option(help="float32, bfloat16 or float16.", show_default="the fastest that is safe here")
     ] = None
 
     threads: Annotated[
-        int | None, typer.Option(help="CPU threads of a forward.", show_default="what a forward gains from")
+        int | None,
+        typer.Option(help="CPU threads for each forward.", show_default="by the model's size and the idle cores"),
     ] = None
 
     def load(self) -> Model:
-        """The model, loaded; standard error says which dtype was chosen, if that was left to the machine."""
+        """The model, loaded; standard error says once for this CPU and torch which dtype it chose, if it had to."""
         import starr
         from starr.cli.loading import loading_bar
         from starr.model.device import asked_dtype, why_dtype
+        from starr.model.numbers import kept
 
+        new = kept("bfloat16") is None or self.debug
         with loading_bar(self.quiet) as progress:
             model = starr.load(
                 self.model,
@@ -85,7 +88,7 @@ class ModelFlags(Common):
                 room=self.room(),
                 progress=progress,
             )
-        if asked_dtype(self.dtype) is None and model.device.type == "cpu":
+        if new and asked_dtype(self.dtype) is None and model.device.type == "cpu":
             self.say(why_dtype(model.dtype, model.spec.shape.width))
         return model
 
@@ -108,7 +111,7 @@ class Decode(ModelFlags):
 
     decoding: Options = option_flags()
     ice_fill: Annotated[
-        bool, typer.Option("--ice-fill", help="With --ice: commit the thinking masks that remain, too.")
+        bool, typer.Option("--ice-fill", help="With --ice: also commit the thinking masks that are left.")
     ] = False
 
     def resolved(self) -> Options:

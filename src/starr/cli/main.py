@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import sys
 import traceback
 import warnings
@@ -85,12 +86,21 @@ def usage(error: Any, arguments: list[str]) -> str:
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message())
         return ""
-    line = error.format_message().rstrip(".")
+    line = plain(error.format_message().rstrip("."))
     value = refused(error, arguments)
     if value is not None and repr(value) not in line:
         line += f", got {value!r}"
     command = error.ctx.command_path if getattr(error, "ctx", None) else "starr"
     return f"{line}{'' if line.endswith('?') else '.'} See `{command} --help`."
+
+
+def plain(line: str) -> str:
+    """Typer's sentence in words that say what to do."""
+    if more := re.fullmatch(r"Got unexpected extra argument\(s\) \((.*)\)", line, re.DOTALL):
+        return f"Unexpected argument {more[1]!r}: put quotes around a text of several words"
+    if number := re.match(r"Invalid value for '([^']+)': Input should be a valid (integer|number)", line):
+        return f"{number[1]} must be {'a whole number' if number[2] == 'integer' else 'a number'}"
+    return line
 
 
 def refused(error: Any, arguments: list[str]) -> str | None:

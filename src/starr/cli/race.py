@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 HEAD = ("strategy", "forwards", "positions", "tokens/forward", "seconds", "revocations", "text")
 LANES = 4  # of the page
+LEAST_ROOM = 30  # characters of a text beside the figures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +37,7 @@ class RaceOptions(Decode):
         "confidence,threshold,starr"
     )
     answer: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The right answer: says which strategies found it.")
+        str | None, typer.Option(metavar="TEXT", help="The right answer, to mark the strategies that found it.")
     ] = None
     out: Out = None
     json: Json = False
@@ -149,7 +150,7 @@ def as_dicts(results: list[Generation], grades: list[dict[str, bool]]) -> list[d
 
 
 def show(results: list[Generation], grades: list[dict[str, bool]]) -> str:
-    """The table; its texts fill what is left of the terminal's width."""
+    """The table; its texts fill what is left of the terminal's width, or stand below where little is left."""
     rows = [
         (
             result.strategy,
@@ -161,11 +162,15 @@ def show(results: list[Generation], grades: list[dict[str, bool]]) -> str:
         )
         for result in results
     ]
-    width = max(len(line) for line in table(HEAD[:-1], rows).splitlines())
-    room = max(40, shutil.get_terminal_size((200, 24)).columns - width - 2)
+    figures = table(HEAD[:-1], rows)
+    columns = shutil.get_terminal_size((200, 24)).columns
+    room = columns - max(map(len, figures.splitlines())) - 2
     marks = [" ".join(f"{'✓' if good else '✗'} {name}" for name, good in known.items()) for known in grades]
-    texts = [clip(f"{mark} {result.text}", room) for result, mark in zip(results, marks, strict=True)]
-    return table(HEAD, [(*row, text) for row, text in zip(rows, texts, strict=True)])
+    texts = [f"{mark} {result.text}" for result, mark in zip(results, marks, strict=True)]
+    if room >= LEAST_ROOM:
+        return table(HEAD, [(*row, clip(text, room)) for row, text in zip(rows, texts, strict=True)])
+    below = (clip(f"{result.strategy}: {text}", columns) for result, text in zip(results, texts, strict=True))
+    return "\n".join((figures, "", *below))
 
 
 def write_page(options: RaceOptions, results: list[Generation], grades: list[dict[str, bool]]) -> None:

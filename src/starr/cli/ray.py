@@ -29,12 +29,12 @@ class Workers:
         typer.Option("--ray", metavar="[ADDRESS]", help="Use Ray's workers: on this machine, or on a cluster (auto)."),
     ] = None
     workers: Annotated[
-        int | None, typer.Option(help="With --ray: how many.", show_default="one per GPU, or per core")
+        int | None, typer.Option(help="With --ray: number of workers.", show_default="one per GPU, or per core")
     ] = None
     gpus_per_worker: Annotated[
-        float | None, typer.Option(help="With --ray: GPUs of each.", show_default="1 if the cluster has any")
+        float | None, typer.Option(help="With --ray: GPUs for each.", show_default="1 if the cluster has any")
     ] = None
-    cpus_per_worker: Annotated[float, typer.Option(help="With --ray: cores of each.")] = 1.0
+    cpus_per_worker: Annotated[float, typer.Option(help="With --ray: cores for each.")] = 1.0
 
     def size(self) -> Size | None:
         """None without ``--ray``; raises one line where Ray is not installed, before any work."""
@@ -57,12 +57,12 @@ class ReplicaFlags:
         str | None,
         typer.Option("--ray", metavar="[ADDRESS]", help="Serve with Ray Serve: on this machine, or on a cluster."),
     ] = None
-    replicas: Annotated[int | None, typer.Option(help="With --ray: how many servers.", show_default="1")] = None
+    replicas: Annotated[int | None, typer.Option(help="With --ray: number of servers.", show_default="1")] = None
     max_replicas: Annotated[
-        int | None, typer.Option(help="With --ray: more servers under load, up to so many.", show_default="fixed")
+        int | None, typer.Option(help="With --ray: add servers under load, up to this many.", show_default="fixed")
     ] = None
-    gpus_per_replica: Annotated[float | None, typer.Option(help="With --ray: GPUs of each.", show_default="0")] = None
-    cpus_per_replica: Annotated[float | None, typer.Option(help="With --ray: cores of each.", show_default="1")] = None
+    gpus_per_replica: Annotated[float | None, typer.Option(help="With --ray: GPUs for each.", show_default="0")] = None
+    cpus_per_replica: Annotated[float | None, typer.Option(help="With --ray: cores for each.", show_default="1")] = None
     write_config: Annotated[
         Path | None, typer.Option(help="With --ray: write a file for `serve deploy` instead.", metavar="FILE")
     ] = None

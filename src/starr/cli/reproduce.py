@@ -32,7 +32,8 @@ class ReproduceOptions(Shared, Workers):
         str,
         typer.Argument(
             metavar="RESULT",
-            help="table1 table2 table3 table5 ablation sensitivity case-study patterns zones front limit, or all.",
+            help="table1 table2 table3 table5 ablation sensitivity case-study patterns zones front limit calibrated, "
+            "or all.",
         ),
     ]
     task: Annotated[str, typer.Option(help="The benchmark.")] = "word-problems"
@@ -60,7 +61,7 @@ def run(options: ReproduceOptions) -> None:
     """Reproduce a result of the paper.
 
     Writes NAME.md, .json, .png and .svg. Samples are kept in OUT/samples, one folder per checkpoint, so that results
-    share runs and an interrupted command goes on where it stopped. With --ray samples come from workers; the few
+    share runs and an interrupted command continues where it stopped. With --ray samples come from workers; the few
     traces that figures need are decoded here.
     """
     from starr.evals.reproduce import check_name, reproduce

@@ -42,9 +42,9 @@ class RunOptions(Decode, Workers):
     trace: Annotated[Path | None, typer.Option("--trace", help="Write every step to this JSON file.")] = None
     html: Annotated[Path | None, typer.Option("--html", help="Write every step to this page.")] = None
     batch_size: Annotated[int, typer.Option(help="Prompts of --input decoded together.")] = 8
-    resume: Annotated[bool, typer.Option("--resume", help="With --input and --out: go on behind the last line.")] = (
-        False
-    )
+    resume: Annotated[
+        bool, typer.Option("--resume", help="With --input and --out: continue after the last line written.")
+    ] = False
 
     def resolved(self) -> Options:
         """As of every verb that decodes, and whether the prompt is text with holes, and whether steps are kept."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from starr.cli.files import read_text
 from starr.cli.report import dump, note
-from starr.errors import InputError, WorkError
+from starr.errors import InputError, WorkError, counted
 from starr.named import check_range
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def run_file(options: RunOptions, path: Path) -> None:
             raise InputError(f"{flag} shows one run.", hint="Give it a PROMPT instead of --input.", param=flag)
     check_range("--batch-size", options.batch_size, 1)
     if options.resume and options.out is None:
-        raise InputError("--resume needs --out, the file to go on with.", param="resume")
+        raise InputError("--resume needs --out, the file to continue.", param="resume")
     rows, size = read_prompts(path), options.size()
     done = whole_lines(options.out) if options.resume and options.out else 0
     prompts = [row["prompt"] for row in rows[done:]]
@@ -47,7 +47,7 @@ def run_file(options: RunOptions, path: Path) -> None:
     if options.out is not None:
         note(f"wrote {options.out}", options.quiet)
     if failed:
-        raise WorkError(f"{len(failed)} prompts failed: {'; '.join(failed[:3])}")
+        raise WorkError(f"{counted(len(failed), 'prompt')} failed: {'; '.join(failed[:3])}")
 
 
 def here(options: RunOptions, prompts: Sequence[Any]) -> Iterator[dict[str, Any]]:

@@ -10,6 +10,7 @@ import typer
 
 from starr.cli.flags import ModelFlags
 from starr.cli.ray import ReplicaFlags
+from starr.cli.report import note
 from starr.cli.verb import verb
 from starr.optional import need
 
@@ -26,18 +27,18 @@ class ServeOptions(ReplicaFlags, ModelFlags):
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1"
     port: Annotated[int, typer.Option(help="Port to listen on.", min=0, max=65535)] = 8000
     strategy: Annotated[
-        str | None, typer.Option(help="Strategy of requests that name none.", show_default="the model's")
+        str | None, typer.Option(help="Strategy for requests that name none.", show_default="the model's")
     ] = None
-    cache: Annotated[str | None, typer.Option(help="Cache of requests that name none.", show_default="the model's")] = (
-        None
-    )
+    cache: Annotated[
+        str | None, typer.Option(help="Cache for requests that name none.", show_default="the model's")
+    ] = None
     block_length: Annotated[
         int,
-        typer.Option(help="Block length of requests that name none; 0 is the whole canvas.", min=0),
+        typer.Option(help="Block length for requests that name none; 0 is the whole canvas.", min=0),
     ] = 32
-    max_tokens: Annotated[int, typer.Option(help="Canvas of requests that name no length.", min=1)] = 128
+    max_tokens: Annotated[int, typer.Option(help="Canvas length for requests that name none.", min=1)] = 128
     served_model_name: Annotated[
-        str | None, typer.Option(help="What clients call the model.", show_default="its own name")
+        str | None, typer.Option(help="The name by which clients ask for the model.", show_default="its own name")
     ] = None
     api_key: Annotated[
         str | None, typer.Option(help="Key that clients must send.", envvar="STARR_API_KEY", show_default="none")
@@ -45,26 +46,32 @@ class ServeOptions(ReplicaFlags, ModelFlags):
     engines: Annotated[
         int | None, typer.Option(help="Engine threads.", min=1, show_default="one per core on a CPU, else one")
     ] = None
-    max_rows: Annotated[int, typer.Option(help="Most answers in one forward.", min=1)] = 16
+    max_rows: Annotated[int, typer.Option(help="At most this many answers in one forward.", min=1)] = 16
     max_positions: Annotated[
-        int | None, typer.Option(help="Most positions in one forward.", min=1, show_default="by the device")
+        int | None,
+        typer.Option(help="At most this many positions in one forward.", min=1, show_default="by the device"),
     ] = None
-    max_queue: Annotated[int, typer.Option(help="Most answers that wait; more are refused with 429.", min=1)] = 256
-    max_body: Annotated[int, typer.Option(help="Most bytes of a request.", min=1)] = 1 << 20
-    body_timeout: Annotated[float, typer.Option(help="Seconds to send a request in.", min=0.1)] = 30.0
-    timeout: Annotated[float, typer.Option(help="Seconds until a request is given up.", min=0.1)] = 600.0
+    max_queue: Annotated[
+        int, typer.Option(help="At most this many waiting answers; more are refused with 429.", min=1)
+    ] = 256
+    max_body: Annotated[int, typer.Option(help="Largest request, in bytes.", min=1)] = 1 << 20
+    body_timeout: Annotated[float, typer.Option(help="Seconds that a client has to send a request.", min=0.1)] = 30.0
+    timeout: Annotated[float, typer.Option(help="Seconds until a request times out.", min=0.1)] = 600.0
     grace: Annotated[float, typer.Option(help="Seconds that running requests get at shutdown.", min=0)] = 10.0
-    header_timeout: Annotated[float, typer.Option(help="Seconds to send the headers in.", min=0.1)] = 10.0
+    header_timeout: Annotated[float, typer.Option(help="Seconds that a client has to send the headers.", min=0.1)] = (
+        10.0
+    )
     max_connections: Annotated[
-        int | None, typer.Option(help="Most open connections.", min=1, show_default="half of the open-file limit")
+        int | None,
+        typer.Option(help="At most this many open connections.", min=1, show_default="half of the open-file limit"),
     ] = None
     allow_host: Annotated[
-        list[str] | None, typer.Option(help="A name of this server to take as Host; repeatable.", show_default="local")
+        list[str] | None, typer.Option(help="A Host name to accept as this server's; repeatable.", show_default="local")
     ] = None
-    trust_proxy: Annotated[bool, typer.Option("--trust-proxy", help="Believe X-Forwarded-For.")] = False
+    trust_proxy: Annotated[bool, typer.Option("--trust-proxy", help="Trust X-Forwarded-For.")] = False
     stuck: Annotated[float, typer.Option(help="Seconds of one step after which /health fails.", min=1)] = 120.0
     cors: Annotated[
-        list[str] | None, typer.Option(help="An origin whose pages may call; repeatable.", show_default="none")
+        list[str] | None, typer.Option(help="An origin whose pages may call the API; repeatable.", show_default="none")
     ] = None
 
     def decoding(self) -> dict[str, Any]:
@@ -121,5 +128,6 @@ def on_replicas(options: ServeOptions, replicas: Replicas, settings: Settings) -
     served = Served(source, options.served_model_name, replicas, replace(settings, defaults=plain))
     if options.write_config is not None:
         write_config(options.write_config, served)
+        note(f"wrote {options.write_config}", options.quiet)
     else:
         serve_on(options.ray or "", served, quiet=options.quiet)

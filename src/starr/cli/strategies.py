@@ -104,7 +104,7 @@ def traits(entry: Entry[Any]) -> str:
     if not issubclass(entry.kind, Strategy):
         return ""
     signals = ", ".join(sorted(entry.kind.signals)) or "none"
-    return f"revokes: {revokes(entry)} · signals: {signals}"
+    return f"revokes (remasks): {revokes(entry)} · signals: {signals}"
 
 
 def to_dict(entry: Entry[Any]) -> dict[str, Any]:

@@ -31,12 +31,14 @@ class TuneOptions(Shared):
 
     task: Annotated[str, typer.Argument(metavar="TASK", help="The benchmark to tune on.")]
     strategy: Annotated[str, typer.Option(help="What to tune, as a text form.")] = "starr"
-    grid: Annotated[list[str], typer.Option(help="option=a/b/c; may be given many times.")] = ()  # type: ignore[assignment]
-    random: Annotated[int | None, typer.Option(help="Draw this many of the grid's combinations at random.")] = None
-    baseline: Annotated[str, typer.Option(help="What accuracy is compared with.")] = "confidence"
-    loss: Annotated[float, typer.Option(help="Largest loss of accuracy, in points.")] = 2.0
-    confidence: Annotated[float, typer.Option(help="How sure the bound must be kept.")] = 0.9
-    calibration: Annotated[int, typer.Option(help="Items to tune on; as many others are held out.")] = 128
+    grid: Annotated[list[str], typer.Option(help="option=a/b/c; repeatable.")] = ()  # type: ignore[assignment]
+    random: Annotated[
+        int | None, typer.Option(help="Try only this many of the grid's combinations, drawn at random.")
+    ] = None
+    baseline: Annotated[str, typer.Option(help="What the accuracy is compared with.")] = "confidence"
+    loss: Annotated[float, typer.Option(help="Largest loss of accuracy allowed, in points.")] = 2.0
+    confidence: Annotated[float, typer.Option(help="Confidence with which the bound must hold.")] = 0.9
+    calibration: Annotated[int, typer.Option(help="Items to tune on; as many again are held out.")] = 128
     cache: Annotated[str, typer.Option(help="Cache of all candidates.")] = "none"
     block_length: Annotated[int | None, flag_of("block_length")] = None
     out: Annotated[Path, typer.Option("-o", "--out", help="Preset file to write.")] = Path("tuned.json")

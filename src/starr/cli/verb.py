@@ -8,6 +8,7 @@ from dataclasses import MISSING, fields
 from typing import Any, TypeVar, get_type_hints
 
 import typer
+from typer.core import TyperCommand
 from typer.models import OptionInfo
 
 from starr.cli.flags import SHOWN, annotation_of
@@ -15,6 +16,26 @@ from starr.options import Options
 
 Flags = TypeVar("Flags")
 Work = Callable[[Flags], None]
+
+
+class PlainCommand(TyperCommand):
+    """A verb whose help shows an argument by its name alone: ``PROMPT``, not ``{PROMPT}`` and ``PROMPT <str>``."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """The words after the verb in the usage line."""
+        return [piece.translate({ord("{"): None, ord("}"): None}) for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Arguments, then options."""
+        parts: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+        for shown in self.get_params(ctx):
+            if line := shown.get_help_record(ctx):
+                name = line[0].partition(" ")[0] if shown.param_type_name == "argument" else line[0]
+                parts[shown.param_type_name].append((name, line[1]))
+        for kind, lines in parts.items():
+            if lines:
+                with formatter.section(f"{kind.capitalize()}s"):
+                    formatter.write_dl(lines)
 
 
 def group(help: str, *, completion: bool = False) -> typer.Typer:
@@ -35,7 +56,7 @@ def verb(app: typer.Typer, name: str, options: type[Flags], work: Work[Flags]) -
     ``options`` is a frozen dataclass whose fields are ``Annotated`` with typer's Option or Argument, or made by
     ``option_flags``; its own flags are listed before the inherited ones.
     """
-    app.command(name)(caller(work, options))
+    app.command(name, cls=PlainCommand)(caller(work, options))
 
 
 def family(app: typer.Typer, name: str, help: str, options: type[Flags], default: Work[Flags]) -> typer.Typer:
@@ -82,8 +103,11 @@ def parameter(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     """A keyword of the function that typer calls."""
     default = inspect.Parameter.empty if default is MISSING else default
     for shown in getattr(annotation, "__metadata__", ()):
-        if isinstance(shown, OptionInfo) and shown.metavar is None and "list[str]" in str(annotation.__origin__):
-            shown.metavar = "<str>"  # each time that it is given
+        if isinstance(shown, OptionInfo) and shown.metavar is None:
+            if "list[str]" in str(annotation.__origin__):
+                shown.metavar = "<str>"  # each time that it is given
+            elif shown.min is not None or shown.max is not None:
+                shown.metavar = "<float>" if "float" in str(annotation.__origin__) else "<int>"  # not "<int range>"
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

@@ -17,7 +17,7 @@ class VoteOptions(Common):
     """The flags of ``starr trace vote``."""
 
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A trace file.")]
-    weights: Annotated[str, typer.Option(help="What a step's answer counts: fixed, linear or exp.")] = "exp"
+    weights: Annotated[str, typer.Option(help="How much each step's answer counts: fixed, linear or exp.")] = "exp"
     alpha: Annotated[float, typer.Option(help="With exp: how much more late steps count.")] = 5.0
     json: Json = False
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from starr.cluster.fleet import Fleet, Unit, actors
 from starr.cluster.start import Size, connected
 from starr.cluster.worker import EvalWorker, Failure, ModelSource
-from starr.errors import WorkError
+from starr.errors import WorkError, counted
 from starr.evals.run.evaluate import RESUME
 from starr.evals.run.progress import Crew, progress
 from starr.evals.run.runner import Workload, chunks, known
@@ -63,7 +63,7 @@ class Remote:
                     break
         if self.failed:
             first = "; ".join(self.failed[:3])
-            raise WorkError(f"{len(self.failed)} samples failed: {first}", hint="--resume tries again.")
+            raise WorkError(f"{counted(len(self.failed), 'sample')} failed: {first}", hint="--resume tries again.")
 
     def units(self, items: Sequence[tuple[int, Item]], work: Workload, store: Store) -> list[Unit]:
         """What the store lacks: the longest prompts first, a chunk of them for every run in turn."""

@@ -89,7 +89,7 @@ class Fleet:
 
     def check(self) -> None:
         if all(member.over for member in self.members):
-            raise WorkError(f"Every worker has failed. The last one: {self.reason}", hint="--resume goes on.")
+            raise WorkError(f"Every worker has failed. The last one: {self.reason}", hint="--resume continues.")
 
     def next_chunk(self, most: int) -> list[Unit]:
         """A suspect alone, or the next units with one key: fewer towards the end, so that all workers end together."""

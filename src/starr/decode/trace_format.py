@@ -101,18 +101,18 @@ def check_header(found: Mapping[str, Any], name: str) -> None:
     if not all(is_token(token) for token in [*found.get("tokens", []), found.get("mask_id", 0)]):
         raise LoadError(f"{name}: 'tokens' or 'mask_id' holds something that is not a token id.", hint=AGAIN)
     if not all(is_number(value) and math.isfinite(value) for value in found.get("stats", {}).values()):
-        raise LoadError(f"{name}: 'stats' holds something that is no number.", hint=AGAIN)
+        raise LoadError(f"{name}: 'stats' holds something that is not a number.", hint=AGAIN)
     if not all(is_set(each) for each in found.get("sets", [])):
         raise LoadError(f"{name}: 'sets' holds something that is not a set of tokens.", hint=AGAIN)
     if not all(isinstance(piece, str) for piece in found.get("pieces", {}).values()):
-        raise LoadError(f"{name}: 'pieces' holds something that is no text.", hint=AGAIN)
+        raise LoadError(f"{name}: 'pieces' holds something that is not text.", hint=AGAIN)
 
 
 def check_step(step: Any, index: int, name: str, longest: int) -> None:
     """One step: a window inside the limit, and every column exactly as wide."""
     where = f"{name}: step {index}"
     if not isinstance(step, dict):
-        raise LoadError(f"{where} is no object.", hint=AGAIN)
+        raise LoadError(f"{where} is not an object.", hint=AGAIN)
     window = step.get("window")
     if not (isinstance(window, list) and len(window) == 2 and all(whole(end) for end in window)):
         raise LoadError(f"{where}: 'window' is {window!r}, not [start, end].", hint=AGAIN)
@@ -128,7 +128,7 @@ def check_step(step: Any, index: int, name: str, longest: int) -> None:
             raise LoadError(f"{where}: {key!r} has {size} values for a window of {width}{lacks}.", hint=AGAIN)
         fits = is_measure if key in NUMBERS else is_count
         if not all(fits(value) for value in column):
-            raise LoadError(f"{where}: {key!r} holds something that is no number.", hint=AGAIN)
+            raise LoadError(f"{where}: {key!r} holds something that is not a number.", hint=AGAIN)
     for key in ("seconds", "positions"):
         if not (is_number(step.get(key, 0)) and 0 <= step.get(key, 0) < 2**31):
             raise LoadError(f"{where}: {key!r} is {step[key]!r}, not a number.", hint=AGAIN)

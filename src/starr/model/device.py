@@ -72,10 +72,10 @@ def why_dtype(dtype: torch.dtype, width: int) -> str:
     """One line on the dtype that was chosen by default on a CPU."""
     found = outcome("bfloat16")
     if dtype == torch.bfloat16:
-        return f"bfloat16: {found.gain(width):.1f} x as fast as float32 on this CPU (--dtype float32 for the other)."
+        return f"bfloat16: {found.gain(width):.1f} x as fast as float32 on this CPU (or choose --dtype float32)."
     reason = half_trouble("bfloat16") or (
         f"bfloat16 is {max(found.gains.values(), default=0.0):.1f} x as fast on this CPU"
         if found.even
-        else "in bfloat16 a row differs alone and in a batch"
+        else "in bfloat16 a row gives other numbers alone than in a batch"
     )
     return f"float32: {reason}."

@@ -1,6 +1,6 @@
 """Decoding seen live in a terminal: the canvas in the viewer's colours and words, one lane per run.
 
-Where the output is no terminal, plain status lines come instead, about one a second and one at the end.
+Where the output is no terminal, plain status lines come instead: one every ten seconds, and one at the end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Canvas = list[tuple[str, str]]
 """(text of the token, state) for every position; state is masked, held or settled."""
 
-FRAME_SECONDS, LINE_SECONDS = 0.08, 1.0
+FRAME_SECONDS, LINE_SECONDS = 0.08, 10.0
 
 
 @dataclass(slots=True)
@@ -67,6 +67,8 @@ class Live:
     def show(self, event: Event, lane: int = 0) -> None:
         """Draw an event in its lane, unless the lane was drawn a moment ago."""
         now, own = time.monotonic(), self.lanes[lane]
+        if self.screen is None and own.drawn < 0:
+            own.drawn = now  # a short run is one line
         wait = LINE_SECONDS if self.screen is None else FRAME_SECONDS
         if now - own.drawn < wait and not event.done:
             return

@@ -196,9 +196,9 @@ def test_the_first_batches_tell_how_long_it_takes(tmp_path, capsys):
     finished = Store(job.out)
     finished.open({}, resume=True)
     sample = finished.of(first)[0]
-    store.samples[first, 0] = replace(sample, elapsed=3.0)
+    store.keep(replace(sample, elapsed=3.0))
     assert seconds_left(job.work, store) is None  # nothing is known of the second run
-    store.samples[second, 0] = replace(sample, run=second, elapsed=1.0)
+    store.keep(replace(sample, run=second, elapsed=1.0))
     assert seconds_left(job.work, store) == 11 * 3.0 + 11 * 1.0
     assert seconds_left(job.work, finished) == 0
     assert done["runs"]
@@ -231,7 +231,7 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path, capsys, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         run_evaluation(model, replace(job, quiet=False))
     said = capsys.readouterr().err
-    assert f"Interrupted: 0 samples are kept in {job.out}; the same command with --resume goes on." in said
+    assert f"Interrupted: 0 samples kept in {job.out}; the same command with --resume continues." in said
     assert (job.out / "results.json").exists()
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starr.model.load import Model
 
 
-RESUME = "the same command with --resume goes on"
+RESUME = "the same command with --resume continues"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 
+from starr.errors import counted
 from starr.evals.run.runner import Watch, Workload
 from starr.evals.run.store import Sample, Store
 
@@ -88,7 +89,7 @@ def progress(work: Workload, store: Store, again: str, *, quiet: bool = False, c
         else:
             yield lines(work, store, crew)
     except KeyboardInterrupt:
-        kept = f"{len(store.samples)} samples are kept in {store.folder}"
+        kept = f"{counted(len(store.samples), 'sample')} kept in {store.folder}"
         print(f"\nInterrupted: {kept}; {again}.", file=sys.stderr, flush=True)
         raise
 

@@ -59,7 +59,7 @@ class Source:
             return read_rows(Path(path))
         except (OSError, ValueError):
             raise LoadError(
-                f"No data for {self.task}: {self.repo} is neither on this disk nor to be had from the hub.",
+                f"No data for {self.task}: {self.repo} is neither on this disk nor available from the hub.",
                 hint=f"Give --data FILE, or set STARR_DATA to a folder with {self.task}/{self.file}.",
                 param="data",
             ) from None

@@ -18,7 +18,7 @@ class ResponsesBody(Decoding):
 
     input: str | list[Message]
     instructions: str | None = None
-    max_output_tokens: int | None = Field(None, description="Length of the canvas.")
+    max_output_tokens: int | None = Field(None, description="Length of the canvas, in tokens.")
 
 
 def as_chat(body: ResponsesBody) -> ChatBody:

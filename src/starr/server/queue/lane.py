@@ -106,7 +106,7 @@ def failure_of(error: Exception) -> StarrError:
     """What a client is told of an error that is not its own."""
     if isinstance(error, StarrError):
         return error
-    return WorkError(f"The forward failed ({type(error).__name__}).", hint="The server goes on; try again.")
+    return WorkError(f"The forward failed ({type(error).__name__}).", hint="The server keeps running; try again.")
 
 
 def gone(ticket: Ticket) -> bool:

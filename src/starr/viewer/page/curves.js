@@ -36,23 +36,42 @@ function drawCharts(lanes, lane, clock, axis) {
 function drawMasks(ctx, { lanes, clock, axis, width, height }) {
   const most = Math.max(...lanes.map((lane) => lane.length));
   const { x, y } = axes(ctx, width, height, axis, most, clock);
-  lanes.forEach((lane, index) => {
-    const points = lane.curves.masks.map((masks, frame) => [x(lane.curves[clock][frame]), y(masks)]);
-    line(ctx, points, css("lane" + index), DASHES[index]);
-    if (lanes.length > 1) laneKey(ctx, lane, index, width);
+  const curves = lanes.map((lane) => lane.curves.masks.map((masks, frame) => [x(lane.curves[clock][frame]), y(masks)]));
+  curves.forEach((points, index) => line(ctx, points, css("lane" + index), DASHES[index]));
+  if (lanes.length > 1) laneKeys(ctx, lanes, curves, width, height);
+}
+
+function laneKeys(ctx, lanes, curves, width, height) {
+  const names = lanes.map(({ title }) => (title.length > 28 ? title.slice(0, 27) + "…" : title));
+  const wide = 40 + Math.max(...names.map((name) => ctx.measureText(name).width)), high = 15 * names.length;
+  const { left, top, hidden } = roomiest(curves.flatMap(dense), wide, high, width, height);
+  CHARTS.masks.canvas.dataset.hidden = hidden;
+  ctx.fillStyle = css("paper");
+  ctx.fillRect(left, top, wide, high);
+  names.forEach((name, index) => {
+    const base = top + 11 + 15 * index;
+    ctx.fillStyle = css("ink");
+    ctx.fillText(name, left + 34, base);
+    line(ctx, [[left, base - 4], [left + 28, base - 4]], css("lane" + index), DASHES[index]);
   });
 }
 
-// Names stand in the upper right, where a falling curve leaves room.
-function laneKey(ctx, lane, index, width) {
-  const y = FRAME.top + 12 + 15 * index, right = width - FRAME.right;
-  const name = lane.title.length > 28 ? lane.title.slice(0, 27) + "…" : lane.title;
-  const start = right - 6 - ctx.measureText(name).width;
-  ctx.fillStyle = css("paper");
-  ctx.fillRect(start - 36, y - 10, right - start + 36, 14);
-  ctx.fillStyle = css("ink");
-  ctx.fillText(name, start, y);
-  line(ctx, [[start - 34, y - 4], [start - 6, y - 4]], css("lane" + index), DASHES[index]);
+// A curve's points and some between them.
+function dense(points) {
+  const shares = Array.from({ length: 16 }, (_, index) => index / 16);
+  return points.slice(1).flatMap(([x, y], index) => shares.map((share) => [x + (points[index][0] - x) * share, y + (points[index][1] - y) * share]));
+}
+
+// Where a box hides the fewest points of the curves; of equals the one further up, then further right.
+function roomiest(points, wide, high, width, height) {
+  const across = width - FRAME.left - FRAME.right - wide - 12, down = height - FRAME.top - FRAME.bottom - high - 6;
+  let best = null;
+  for (const share of [0, 0.25, 0.5, 0.75, 1]) for (const other of [1, 0.75, 0.5, 0.25, 0]) {
+    const left = FRAME.left + 6 + other * across, top = FRAME.top + 3 + share * down;
+    const hidden = points.filter(([x, y]) => x > left - 4 && x < left + wide + 4 && y > top - 3 && y < top + high + 3).length;
+    if (best === null || hidden < best.hidden) best = { left, top, hidden };
+  }
+  return best;
 }
 
 function bars(ctx, lane, clock, x, values, y, zero) {

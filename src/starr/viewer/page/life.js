@@ -1,4 +1,4 @@
-// The life of one token: confidence and threshold over steps, what happened to it, what it would have been.
+// The life of one token: confidence and threshold over steps, what happened to it, what the model proposed.
 
 function seenSteps(lane, position) {
   const steps = [];

@@ -132,5 +132,5 @@ function showMapLegend(list, note, lane) {
   list.append(element("li", {}, "▬ thin: not queried in this forward"), element("li", {}, "▭ frame: window (block)"));
   note.textContent = lane.threshold ? "Colour is confidence minus threshold." :
     "This strategy compares with no threshold: colour is confidence.";
-  if (foldAt(lane) < lane.length) note.textContent += " The end-of-text tokens (∎) behind the answer are folded into one strip.";
+  if (foldAt(lane) < lane.length) note.textContent += " The end-of-text tokens (∎) after the answer are folded into one strip.";
 }

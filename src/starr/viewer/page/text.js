@@ -52,20 +52,22 @@ function keepHeight(lane, whitespace) {
   lane.view.text.style.minHeight = lane.view.text.offsetHeight + "px";
 }
 
+const counted = (number, thing) => `${number} ${thing}${number === 1 ? "" : "s"}`;
+
 function showStatus(lane, frame) {
   const { status } = lane.view, done = frame === lane.steps;
   const taken = lane.curves.revocations.slice(0, frame).reduce((sum, count) => sum + count, 0);
   const masks = lane.curves.masks[frame];
   status.classList.toggle("flag", done);
   status.dataset.done = done;
-  status.textContent = done ? flagText(lane, taken, masks) : `step ${frame} of ${lane.steps} · ${masks} masks left · ${taken} revoked`;
+  status.textContent = done ? flagText(lane, taken, masks) : `step ${frame} of ${lane.steps} · ${counted(masks, "mask")} left · ${taken} revoked`;
 }
 
 function flagText(lane, taken, masks) {
-  const speed = lane.stats.tokens_per_forward, parts = [`⚑ ${Math.round(lane.curves.forwards.at(-1))} forwards`];
+  const speed = lane.stats.tokens_per_forward, parts = [`⚑ ${counted(Math.round(lane.curves.forwards.at(-1)), "forward")}`];
   if (speed !== undefined) parts.push(`${speed.toFixed(2)} tokens per forward`);
   parts.push(`${taken} revoked`);
-  if (masks) parts.push(`${masks} masks left`);
+  if (masks) parts.push(`${counted(masks, "mask")} left`);
   if (lane.right !== null) parts.push(lane.right ? "✓ right" : "✗ wrong");
   if (lane.formed !== null) parts.push(lane.formed ? "✓ well formed" : "✗ not well formed");
   return parts.join(" · ");

@@ -41,7 +41,7 @@ def whole_match(text: str, param: str) -> str:
         kind, written = str(found.lastgroup), found[0]
         if kind in NAMES:
             raise InputError(
-                f"The expression has {NAMES[kind]}, {written!r}, which no automaton has.",
+                f"The expression has {NAMES[kind]}, {written!r}, which no regular language can express.",
                 hint="An expression describes the whole answer; write it without.",
                 param=param,
             )

@@ -57,7 +57,7 @@ def rule_from(body: dict[str, Any], source: str) -> FittedRule:
         if body["format"] != FORMAT or body["features_version"] != VERSION or tuple(body["features"]) != NAMES:
             raise InputError(
                 f"Rule {source} was fitted with other features (version {body['features_version']}, here {VERSION}).",
-                hint="Fit it anew: starr calibrate.",
+                hint="Fit it again with `starr calibrate`.",
                 param="rule",
             )
         numbers = {name: torch.tensor(body[name]) for name in ("mean", "scale", "w1", "b1", "w2", "b2")}
@@ -65,7 +65,9 @@ def rule_from(body: dict[str, Any], source: str) -> FittedRule:
         if rule.w1.shape[1] != len(NAMES) or not all(t.isfinite().all() for t in numbers.values()):
             raise ValueError("numbers")
     except (KeyError, TypeError, ValueError, RuntimeError):
-        raise InputError(f"{source} is not a rule: something is missing.", hint="Write one: starr calibrate.") from None
+        raise InputError(
+            f"{source} is not a rule: something is missing.", hint="`starr calibrate` writes one."
+        ) from None
     return rule
 
 

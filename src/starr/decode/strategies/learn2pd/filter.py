@@ -66,7 +66,7 @@ def filter_from(body: Any, source: str) -> BlockFilter:
             raise ValueError("numbers")
         return BlockFilter(**numbers, fitted_on=dict(body["fitted_on"]), scores=dict(body["scores"]))
     except (KeyError, TypeError, ValueError, RuntimeError):
-        raise InputError(f"{source} is no block filter.", hint=HINT, param="filter") from None
+        raise InputError(f"{source} is not a block filter.", hint=HINT, param="filter") from None
 
 
 def find_filter(where: str, model: KnownModel) -> BlockFilter:
