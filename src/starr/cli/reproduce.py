@@ -32,8 +32,8 @@ class ReproduceOptions(Shared, Workers):
         str,
         typer.Argument(
             metavar="RESULT",
-            help="table1 table2 table3 table5 ablation sensitivity case-study patterns zones front limit calibrated, "
-            "or all.",
+            help="table1 table2 table3 table5 ablation sensitivity case-study patterns zones front limit calibrated "
+            "parallel, or all.",
         ),
     ]
     task: Annotated[str, typer.Option(help="The benchmark.")] = "word-problems"

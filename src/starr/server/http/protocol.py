@@ -12,6 +12,8 @@ from starr.options import JSON, options_at
 Body = TypeVar("Body", bound=BaseModel)
 JSON_TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
 
+MODEL = "A name that /v1/models lists; it may be left out."
+
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "best_of": (1,),
@@ -57,7 +59,7 @@ class Open(BaseModel):
 class StreamOptions(Open):
     """OpenAI's options of a stream."""
 
-    include_usage: bool = False
+    include_usage: bool = Field(False, description="End the stream with a chunk that has the usage.")
 
 
 def with_options(body: type[Body]) -> type[Body]:
@@ -73,19 +75,19 @@ def with_options(body: type[Body]) -> type[Body]:
 class Decoding(Open):
     """What every decoding endpoint takes; absent and null are the same. The options of decoding are fields, too."""
 
-    model: str | None = None
-    n: int | None = Field(None, description="answers per prompt, with seeds seed, seed + 1, …")
-    stop: str | list[str] | None = None
-    stream: bool | None = None
-    stream_options: StreamOptions | None = None
-    ignore_eos: bool | None = None
-    diffusing: bool | None = Field(None, description="stream the whole canvas, each frame in place of the last")
-    timeout: float | None = Field(None, description="seconds until the request is given up")
-    response_format: dict[str, Any] | None = Field(None, description="text, json_object or json_schema, as OpenAI's")
+    model: str | None = Field(None, description=MODEL)
+    n: int | None = Field(None, description="Answers per prompt, with seeds seed, seed + 1, …")
+    stop: str | list[str] | None = Field(None, description="End the answer before any of these texts.")
+    stream: bool | None = Field(None, description="Send settled text as it grows, as server-sent events.")
+    stream_options: StreamOptions | None = Field(None, description="include_usage: end with a chunk of the usage.")
+    ignore_eos: bool | None = Field(None, description="Never propose end-of-text, as eos=never.")
+    diffusing: bool | None = Field(None, description="Stream the whole canvas; each frame replaces the last.")
+    timeout: float | None = Field(None, description="Seconds until the request times out.")
+    response_format: dict[str, Any] | None = Field(None, description="OpenAI's: text, json_object or json_schema.")
     choice: list[str] | None = Field(
-        None, description="the answer is one of these texts; with logprobs, of one forward"
+        None, description="The answer is one of these texts; with logprobs, their probabilities from one forward."
     )
-    structured_outputs: dict[str, Any] | None = Field(None, description="as vLLM's: regex, choice, json or json_object")
+    structured_outputs: dict[str, Any] | None = Field(None, description="vLLM's: regex, choice, json or json_object.")
 
     def given(self) -> dict[str, Any]:
         """The options of decoding that were given, under their own names."""
@@ -103,39 +105,41 @@ class Message(Open):
 class ChatBody(Decoding):
     """What ``/v1/chat/completions`` takes."""
 
-    messages: list[Message]
-    max_completion_tokens: int | None = None
-    logprobs: bool | None = None
-    top_logprobs: int | None = None
+    messages: list[Message] = Field(description="The conversation: objects with a role and a content.")
+    max_completion_tokens: int | None = Field(None, description="The same as max_tokens.")
+    logprobs: bool | None = Field(None, description="Return each token's log confidence at the step that committed it.")
+    top_logprobs: int | None = Field(None, description="How many of that step's likeliest tokens to list, up to 20.")
 
 
 class CompletionBody(Decoding):
     """What ``/v1/completions`` takes."""
 
-    prompt: str | list[str] | list[int] | list[list[int]]
-    suffix: str | None = Field(None, description="text behind the answer, which then has max_tokens tokens")
-    logprobs: int | None = None
+    prompt: str | list[str] | list[int] | list[list[int]] = Field(
+        description="Text or token ids, or a list of prompts."
+    )
+    suffix: str | None = Field(None, description="Text after the answer, which then has exactly max_tokens tokens.")
+    logprobs: int | None = Field(None, description="How many likeliest tokens to list beside each token, up to 20.")
 
 
 class InfillBody(Decoding):
     """What ``/v1/infill`` takes."""
 
-    text: str = Field(description="[MASK:n] stands for n tokens to fill in")
+    text: str = Field(description="A text in which [MASK:n] stands for n tokens to fill in.")
 
 
 class TokenizeBody(Open):
     """What ``/tokenize`` takes: a prompt or messages."""
 
-    model: str | None = None
-    prompt: str | None = None
-    messages: list[Message] | None = None
+    model: str | None = Field(None, description=MODEL)
+    prompt: str | None = Field(None, description="A text.")
+    messages: list[Message] | None = Field(None, description="Or a conversation, through the chat template.")
 
 
 class DetokenizeBody(Open):
-    """What /detokenize takes."""
+    """What ``/detokenize`` takes."""
 
-    model: str | None = None
-    tokens: list[int]
+    model: str | None = Field(None, description=MODEL)
+    tokens: list[int] = Field(description="Token ids; special ones are shown, too.")
 
 
 def refuse_unserved(body: Open) -> list[str]:

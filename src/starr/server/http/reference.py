@@ -9,7 +9,8 @@ from typing import Any
 STYLE = """
 :root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
 code{font:13px ui-monospace,monospace}table{border-collapse:collapse;display:block;overflow-x:auto}
-td,th{border:1px solid #8886;padding:.2rem .6rem;text-align:left;vertical-align:top}h2{margin-top:2rem}
+td,th{border:1px solid #8886;padding:.2rem .6rem;text-align:left;vertical-align:top}
+h2{margin-top:2rem}h2 code{font-size:18px}
 """
 
 

@@ -16,8 +16,8 @@ from starr.server.http.protocol import ChatBody, Decoding, Message
 class ResponsesBody(Decoding):
     """OpenAI's body: ``input`` is text or messages, ``instructions`` a system message before them."""
 
-    input: str | list[Message]
-    instructions: str | None = None
+    input: str | list[Message] = Field(description="A text, or a conversation.")
+    instructions: str | None = Field(None, description="A system message before the input.")
     max_output_tokens: int | None = Field(None, description="Length of the canvas, in tokens.")
 
 
