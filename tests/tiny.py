@@ -108,4 +108,5 @@ def random_rule(seed: int = 0) -> FittedRule:
     random = torch.Generator().manual_seed(seed)
     shapes = ((2, len(NAMES), 4), (2, 1, 4), (2, 4, 1), (2, 1, 1))
     weights = [torch.randn(shape, generator=random) for shape in shapes]
-    return FittedRule(torch.zeros(len(NAMES)), torch.ones(len(NAMES)), *weights, floor=0.6)
+    habits = torch.randn(300, generator=random).round()
+    return FittedRule(torch.zeros(len(NAMES)), torch.ones(len(NAMES)), *weights, habits, floor=0.6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 REACH = 4
+HABIT_REACH = 3
 LOWEST = -6.0
 
 
@@ -15,8 +16,8 @@ def clipped_log(value: float) -> float:
 class RefFeatures:
     """The features of one row, step after step of one window."""
 
-    def __init__(self, ends: list[int]) -> None:
-        self.ends = ends
+    def __init__(self, ends: list[int], habits: list[float]) -> None:
+        self.ends, self.habits = ends, habits
         self.history: list[list[float]] = []
         self.proposals: list[list[int]] = []
 
@@ -48,6 +49,8 @@ class RefFeatures:
         for distance in (*range(-REACH, 0), *range(1, REACH + 1)):
             found[f"confidence{distance:+d}"] = self.known(row, i + distance)
             found[f"masked{distance:+d}"] = float(0 <= i + distance < row.width and row.masked[i + distance])
+        for distance in range(-HABIT_REACH, HABIT_REACH + 1):
+            found[f"habit{distance:+d}"] = self.habit(row, i + distance)
         for side, step in (("left", -1), ("right", 1)):
             run = self.run(row, i, step)
             found[f"run_{side}"] = math.log1p(len(run))
@@ -68,6 +71,11 @@ class RefFeatures:
         if j >= row.width:
             return 0.0
         return row.confidence[j] if row.masked[j] else 1.0
+
+    def habit(self, row, j: int) -> float:
+        if not 0 <= j < row.width or not row.masked[j] or row.proposal[j] >= len(self.habits):
+            return 0.0
+        return self.habits[row.proposal[j]]
 
     def run(self, row, i: int, step: int) -> list[int]:
         """The masks next to a position on one side."""

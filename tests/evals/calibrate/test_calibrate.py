@@ -7,6 +7,7 @@ import torch
 
 import starr
 from starr.decode.strategies.calibrated import Calibrated
+from starr.decode.strategies.calibrated.features import SEEN, TOKEN
 from starr.errors import InputError
 from starr.evals.calibrate import work
 from starr.evals.calibrate.fit import Recipe, fit, reliability
@@ -29,21 +30,27 @@ def requests(model, prompts=PROMPTS):
 def test_a_label_says_whether_the_proposal_stands_at_the_end():
     """After zero steps of its policy a visit is the careful run itself: its first proposals against its last canvas."""
     model = tiny_model()
-    (seen,) = visit(model, requests(model, ["ab"]), [starr.strategy("threshold")], rows=1, seed=3, watch=lambda: None)
+    seen, *_ = visit(model, requests(model, ["ab"]), [starr.strategy("threshold")], rows=1, seed=3, watch=lambda: None)
     whole = starr.generate(model, "ab", strategy="threshold:tau=0.95", max_tokens=10, trace=True)
     step = whole.trace.steps[0]
     if len(seen.stood) == len(step.proposal):
         assert seen.stood.tolist() == [p == t for p, t in zip(step.proposal, whole.trace.tokens, strict=True)]
-    assert seen.features.shape == (len(seen.stood), 35)
+    assert seen.features.shape == (len(seen.stood), len(SEEN))
+    assert seen.proposals.shape == (len(seen.stood), len(TOKEN))
 
 
 def test_rows_visited_together_tell_what_they_tell_alone():
     model, policies = tiny_model(), [starr.strategy("threshold:tau=0.5"), starr.strategy("starr")]
-    many = {v.prompt: v for v in visit(model, requests(model), policies, rows=8, seed=1, watch=lambda: None)}
-    one = {v.prompt: v for v in visit(model, requests(model), policies, rows=1, seed=1, watch=lambda: None)}
-    assert many.keys() == one.keys()
-    assert all(torch.equal(many[p].stood, one[p].stood) for p in many)
-    assert all(torch.allclose(many[p].features, one[p].features, atol=1e-3) for p in many)
+    many, one = (
+        sorted(visit(model, requests(model), policies, rows=rows, seed=1, watch=lambda: None), key=lambda v: v.prompt)
+        for rows in (8, 1)
+    )
+    assert [v.prompt for v in many] == [v.prompt for v in one]
+    assert len(many) > len({v.prompt for v in many}), "a row tells of two states"
+    for a, b in zip(many, one, strict=True):
+        assert torch.equal(a.stood, b.stood)
+        assert torch.equal(a.proposals, b.proposals)
+        assert torch.allclose(a.features, b.features, atol=1e-3)
 
 
 def test_the_policy_is_followed_for_so_many_steps():
@@ -52,7 +59,7 @@ def test_the_policy_is_followed_for_so_many_steps():
     policy = starr.strategy("threshold:tau=0").bind(model)
     from dataclasses import replace
 
-    explorer = Explorer(policy, 1, model.spec.eos_ids, 0)
+    explorer = Explorer(policy, 1, 2, model.spec.eos_ids, 0)
     from starr.api import run_all
 
     (row,) = requests(model, ["ab"])
@@ -95,15 +102,28 @@ def test_a_rule_fitted_here_decodes_here():
 
 def test_a_separable_label_is_learnt_and_left_out_groups_play_no_part():
     torch.manual_seed(0)
-    features = torch.randn(4000, 35)
+    features, near = torch.randn(4000, len(SEEN)), torch.full((4000, len(TOKEN)), -1)
+    near[:, 3] = 0
     stood, prompt = features[:, 1] > 0, torch.arange(4000) % 50
-    rule = fit(features, stood, prompt, Recipe(networks=1, epochs=20))
-    found = rule.probability(features[None])[0]
+    rule = fit(features, near, stood, prompt, 9, Recipe(networks=1, epochs=20))
+    found = rule.probability(features[None], near[None])[0]
     assert ((found > 0.5) == stood).float().mean() > 0.95
-    blind = fit(features, stood, prompt, Recipe(networks=1, epochs=5, without=("now",)))
+    blind = fit(features, near, stood, prompt, 9, Recipe(networks=1, epochs=5, without=("now",)))
     changed = features.clone()
     changed[:, 1] = 99.0
-    assert torch.equal(blind.probability(changed[None]), blind.probability(features[None]))
+    assert torch.equal(blind.probability(changed[None], near[None]), blind.probability(features[None], near[None]))
+
+
+def test_what_a_token_does_is_learnt_and_carries_over_to_held_out_prompts():
+    """Even tokens always stand, odd ones never, at the same confidence."""
+    random = torch.Generator().manual_seed(0)
+    features, near = torch.randn(4000, len(SEEN), generator=random), torch.full((4000, len(TOKEN)), -1)
+    features[:, SEEN.index("confidence")] = 0.5
+    near[:, 3] = torch.randint(0, 40, (4000,), generator=random)
+    stood, prompt = near[:, 3] % 2 == 0, torch.arange(4000) % 50
+    rule = fit(features, near, stood, prompt, 40, Recipe(networks=1, epochs=20, batch=256))
+    found = rule.probability(features[None], near[None])[0]
+    assert ((found > 0.5) == stood)[prompt % 5 == 0].float().mean() > 0.9
 
 
 def test_reliability_is_perfect_where_shares_are():

@@ -12,8 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from starr.decode.strategies.calibrated.features import GROUPS, NAMES
+from starr.decode.strategies.calibrated.features import GROUPS, NAMES, SEEN
 from starr.decode.strategies.calibrated.rule import FittedRule
+from starr.evals.calibrate.habits import habits_apart, token_habits
 
 HELD_OUT = 5  # every fifth prompt
 
@@ -22,29 +23,36 @@ HELD_OUT = 5  # every fifth prompt
 class Recipe:
     """How a rule is fitted."""
 
-    hidden: int = 32
+    hidden: int = 64
     networks: int = 3
-    rate: float = 0.01
-    decay: float = 1e-4
-    batch: int = 4096
-    epochs: int = 60
+    rate: float = 0.005  # falls linearly to zero over the epochs
+    decay: float = 1e-3
+    batch: int = 2048
+    epochs: int = 40
     patience: int = 6  # epochs without a better held-out loss
     without: tuple[str, ...] = ()  # groups of features that are left out, for ablations
     seed: int = 0
 
 
-def fit(features: Tensor, stood: Tensor, prompt: Tensor, recipe: Recipe) -> FittedRule:
-    """The rule of positions (N, F) that stood (N,) or not; ``prompt`` (N,) says where they come from."""
+def fit(
+    features: Tensor, proposals: Tensor, stood: Tensor, prompt: Tensor, vocabulary: int, recipe: Recipe
+) -> FittedRule:
+    """The rule of positions (N, len(SEEN)) with the proposals nearby (N, len(TOKEN)) that stood (N,) or not.
+
+    ``prompt`` (N,) says where they come from.
+    """
     held = prompt % HELD_OUT == 0
+    surplus = stood.float() - features[:, SEEN.index("confidence")]
+    x = torch.cat((features, habits_apart(proposals, surplus, prompt, held, vocabulary)), dim=1)
     keep = torch.tensor([not any(name in GROUPS[group] for group in recipe.without) for name in NAMES])
-    mean, scale = features[~held].mean(0), features[~held].std(0).clamp_min(1e-3)
-    x = ((features - mean) / scale * keep).float()
+    mean, scale = x[~held].mean(0), x[~held].std(0).clamp_min(1e-3)
+    x = ((x - mean) / scale * keep).float()
     y = stood.float()
     torch.manual_seed(recipe.seed)
-    weights = start(recipe, features.shape[1])
-    best = descend(weights, (x[~held], y[~held]), (x[held], y[held]), recipe)
-    w1, b1, w2, b2 = best
-    return FittedRule(mean, scale, w1 * keep[None, :, None], b1, w2, b2, floor=0.95)
+    weights = start(recipe, x.shape[1])
+    w1, b1, w2, b2 = descend(weights, (x[~held], y[~held]), (x[held], y[held]), recipe)
+    habits = token_habits(proposals[~held], surplus[~held], vocabulary)
+    return FittedRule(mean, scale, w1 * keep[None, :, None], b1, w2, b2, habits, floor=0.95)
 
 
 def start(recipe: Recipe, count: int) -> list[Tensor]:
@@ -71,7 +79,8 @@ def descend(
     weights = [w.requires_grad_() for w in weights]
     adam = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=recipe.decay)
     best, lowest, waited = [w.detach().clone() for w in weights], float("inf"), 0
-    for _ in range(recipe.epochs):
+    for epoch in range(recipe.epochs):
+        adam.param_groups[0]["lr"] = recipe.rate * (1 - epoch / recipe.epochs)
         for part in torch.split(torch.randperm(len(train[1])), recipe.batch):
             logits = logits_of(weights, train[0][part])
             loss = F.binary_cross_entropy_with_logits(logits, train[1][part].expand_as(logits))

@@ -1,8 +1,9 @@
 """Visit the states that a rule will meet, and see which proposals stood in the end.
 
 Each prompt is decoded by some policy up to a random step. There the features of all masked positions are taken. From
-that very state the run goes on carefully (``threshold`` 0.95). A proposal stood if the final canvas has it at its
-position. Behind the final end-of-text an end-of-text stands, and nothing else does.
+that very state the run goes on carefully (``threshold`` 0.95), and one of its later states is taken as well, since the
+same end follows from it. A proposal stood if the final canvas has it at its position. Behind the final end-of-text an
+end-of-text stands, and nothing else does.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch import Tensor
 from starr.decode.engine import Engine
 from starr.decode.ranking import with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.calibrated.features import features_of, no_past, remember
+from starr.decode.strategies.calibrated.features import features_of, no_past, proposals_near, remember
 from starr.decode.view import Carry, Decision, StepView, commits
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from starr.model.load import Model
 
 CAREFUL = 0.95
+LATER = 6  # steps, at most
 OWN = "own."  # the prefix of the policy's memory in the carry
 
 
@@ -36,26 +38,29 @@ class Visit:
 
     prompt: int
     features: Tensor  # (M, F) float32
+    proposals: Tensor  # (M, P) int64: those nearby and its own, as ``proposals_near`` gives them
     stood: Tensor  # (M,) bool
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was taken down at the step of the visit."""
+    """What was taken down at one step."""
 
     features: Tensor  # (M, F)
+    near: Tensor  # (M, P)
     places: list[int]
     proposals: list[int]
 
 
 @dataclass(frozen=True)
 class Explorer(Strategy):
-    """Follows a policy for ``steps`` steps, takes down the state, and goes on carefully."""
+    """Follows a policy for ``steps`` steps, takes down the state, goes on carefully, takes down one ``later`` state."""
 
     name: ClassVar[str] = "explorer"
     paper: ClassVar[str] = "-"
     policy: Strategy
     steps: int
+    later: int  # steps behind the first state
     ends: tuple[int, ...]
     prompt: int  # makes every row a group of its own
     found: list[Seen] = field(default_factory=list, compare=False, repr=False)
@@ -72,10 +77,11 @@ class Explorer(Strategy):
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         own = {name.removeprefix(OWN): value for name, value in carry.items() if name.startswith(OWN)}
         after = dict(remember(view, carry))
-        if int(view.step[0]) < self.steps:
+        step = int(view.step[0])
+        if step < self.steps:
             decision, own_after = self.policy.decide(view, own)
             return decision, after | {OWN + name: value for name, value in own_after.items()}
-        if not self.found:
+        if step in (self.steps, self.steps + self.later):
             self.found.append(self.take_down(view, carry))
         careful = with_best(view.masked & (view.confidence >= CAREFUL), view.confidence, view.masked)
         return Decision(commits(careful)), after | {OWN + name: value for name, value in own.items()}
@@ -84,8 +90,8 @@ class Explorer(Strategy):
         """The state's masked positions; the row is alone in its group."""
         masked = view.masked[0]
         places = masked.nonzero()[:, 0]
-        features = features_of(view, carry, self.ends)[0, places]
-        return Seen(features.cpu(), places.tolist(), view.proposal[0, places].tolist())
+        features, near = features_of(view, carry, self.ends)[0, places], proposals_near(view)[0, places]
+        return Seen(features.cpu(), near.cpu(), places.tolist(), view.proposal[0, places].tolist())
 
 
 def visit(
@@ -97,26 +103,27 @@ def visit(
     seed: int,
     watch: Callable[[], None],
 ) -> Iterator[Visit]:
-    """One visit for each request, by a policy and up to a step that are drawn from ``seed`` and its place."""
+    """The visits of each request, by a policy and up to a step that are drawn from ``seed`` and its place.
+
+    A row that ended before its step has no state to tell of.
+    """
     engine, running = Engine(model, max_rows=rows), {}
     for place, request in enumerate(requests):
         draw = random.Random(f"{seed} {place}")
         policy = draw.choice(policies).bind(model)
         steps = min(int(draw.expovariate(1 / 4)), request.length - 1)
-        explorer = Explorer(policy, steps, model.spec.eos_ids, place)
+        explorer = Explorer(policy, steps, draw.randint(1, LATER), model.spec.eos_ids, place)
         running[engine.add(replace(request, strategy=explorer))] = explorer
     while engine.busy:
         for event in engine.step():
             if event.done:
                 watch()
-                explorer = running[event.id]
-                if explorer.found:  # a row that ended before its step has no state to tell of
-                    yield outcome(explorer, event)
+                yield from (outcome(running[event.id], seen, event) for seen in running[event.id].found)
 
 
-def outcome(explorer: Explorer, event: Event) -> Visit:
+def outcome(explorer: Explorer, seen: Seen, event: Event) -> Visit:
     """What became of the proposals that were taken down."""
-    text, seen = event.snapshot.text, explorer.found[0]
+    text = event.snapshot.text
     end = next((i for i, token in enumerate(text.tokens) if token in explorer.ends and not text.masked[i]), None)
 
     def stood(place: int, proposal: int) -> bool:
@@ -125,13 +132,14 @@ def outcome(explorer: Explorer, event: Event) -> Visit:
         return text.tokens[place] == proposal
 
     kept = [stood(place, proposal) for place, proposal in zip(seen.places, seen.proposals, strict=True)]
-    return Visit(explorer.prompt, seen.features, torch.tensor(kept))
+    return Visit(explorer.prompt, seen.features, seen.near, torch.tensor(kept))
 
 
 def as_rows(visits: Sequence[Visit]) -> dict[str, Any]:
-    """Visits as plain tensors, for a file: features (N, F), stood (N,), prompt (N,)."""
+    """Visits as plain tensors, for a file: features (N, F), proposals (N, P), stood (N,), prompt (N,)."""
     return {
         "features": torch.cat([v.features for v in visits]),
+        "proposals": torch.cat([v.proposals for v in visits]),
         "stood": torch.cat([v.stood for v in visits]),
         "prompt": torch.cat([torch.full((len(v.stood),), v.prompt) for v in visits]),
     }

@@ -72,12 +72,13 @@ def calibrate(
     ]
     policies = [strategy(text) for text in POLICIES]
     rounds = [visited(model, requests, policies, plan, 0, folder, watch)]
-    rule = about(fit(**rounds[0], recipe=plan.recipe), model, prompts)
+    size = model.net.head_weight.shape[0]
+    rule = about(fit(**rounds[0], vocabulary=size, recipe=plan.recipe), model, prompts)
     if plan.own_round:
         own = [Calibrated(fitted=rule, floor=floor) for floor in OWN_FLOORS]
         rounds.append(visited(model, requests, own, plan, 1, folder, watch))
         both = {name: together([part[name] for part in rounds]) for name in rounds[0]}
-        rule = about(fit(**both, recipe=plan.recipe), model, prompts)
+        rule = about(fit(**both, vocabulary=size, recipe=plan.recipe), model, prompts)
     return choose_floor(model, prompts, scored(rule, rounds), plan)
 
 
@@ -139,9 +140,10 @@ def about(rule: FittedRule, model: Model, prompts: Sequence[Prompt]) -> FittedRu
 
 def scored(rule: FittedRule, rounds: Sequence[dict[str, Tensor]]) -> FittedRule:
     """The rule with its reliability on held-out prompts."""
-    features, stood, prompt = (together([part[name] for part in rounds]) for name in ("features", "stood", "prompt"))
-    held = prompt % HELD_OUT == 0
-    found = reliability(rule.probability(features[held][None])[0], stood[held])
+    whole = {name: together([part[name] for part in rounds]) for name in rounds[0]}
+    held, stood = whole["prompt"] % HELD_OUT == 0, whole["stood"]
+    said = rule.probability(whole["features"][held][None], whole["proposals"][held][None])[0]
+    found = reliability(said, stood[held])
     return replace(rule, scores={"positions": len(stood), "held_out": int(held.sum()), "reliability": found})
 
 

@@ -7,7 +7,7 @@ import torch
 
 import starr
 from starr.decode.strategies.calibrated import Calibrated, within_budget
-from starr.decode.strategies.calibrated.features import NAMES
+from starr.decode.strategies.calibrated.features import SEEN, TOKEN
 from starr.decode.strategies.calibrated.rule import rule_from
 from starr.decode.strategies.fitted import fingerprint
 from starr.errors import InputError
@@ -19,8 +19,8 @@ from tests.tiny import form_of, random_rule, tiny_model
 def test_a_rule_comes_back_from_its_file():
     rule = random_rule()
     again = rule_from(json.loads(json.dumps(rule.to_dict())), "here")
-    x = torch.randn(2, 5, len(NAMES))
-    assert torch.equal(again.probability(x), rule.probability(x))
+    x, near = torch.randn(2, 5, len(SEEN)), torch.randint(-1, 300, (2, 5, len(TOKEN)))
+    assert torch.equal(again.probability(x, near), rule.probability(x, near))
     assert again.floor == rule.floor
 
 
@@ -31,6 +31,9 @@ def test_a_rule_comes_back_from_its_file():
         ({"features": ["confidence"]}, "fitted with other features"),
         ({"w1": [[1.0]]}, "is not a rule"),
         ({"b2": None}, "is not a rule"),
+        ({"habits": {"300": 1.0}}, "is not a rule"),
+        ({"habits": {"one": 1.0}}, "is not a rule"),
+        ({"vocabulary": 10**12}, "is not a rule"),
     ],
 )
 def test_what_is_no_rule_of_ours_is_refused(change, reason):

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from starr.decode.ranking import rank_of, with_best
 from starr.decode.strategies.base import KnownModel, Strategy
-from starr.decode.strategies.calibrated.features import features_of, no_past, remember
+from starr.decode.strategies.calibrated.features import features_of, no_past, proposals_near, remember
 from starr.decode.strategies.calibrated.rule import FittedRule, find_rule
 from starr.decode.strategies.fitted import check_fitted_on
 from starr.decode.strategies.members import register
@@ -60,7 +60,7 @@ class Calibrated(Strategy):
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         if self.fitted is None:
             raise InputError("calibrated needs a model.", hint="Call bind(model) first.", param="strategy")
-        chance = self.fitted.probability(features_of(view, carry, self.ends))
+        chance = self.fitted.probability(features_of(view, carry, self.ends), proposals_near(view))
         if self.budget is None:
             chosen = view.masked & (chance >= (self.fitted.floor if self.floor is None else self.floor))
         else:

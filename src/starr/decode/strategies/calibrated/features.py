@@ -1,8 +1,9 @@
 """What a fitted rule looks at: numbers of every position, from the view and the carry alone.
 
-Letters: B rows, W window positions, F features. A change of this file that changes a number must raise ``VERSION``.
-Groups of features: *now* (confidence, margin, entropy), *past* (temporal variance as in Eq. 2, streak of the same
-proposal), *near* (neighbours within REACH, spatial deviance as in Eq. 3, runs of masks), *row* (share decoded, place).
+Letters: B rows, W window positions, F features, V vocabulary. A change of this file that changes a number must raise
+``VERSION``. Groups of features: *now* (confidence, margin, entropy), *past* (temporal variance as in Eq. 2, streak of
+the same proposal), *near* (neighbours within REACH, spatial deviance as in Eq. 3, runs of masks), *row* (share decoded,
+place), *token* (the habit of the proposal and of those nearby: how much more often than its confidence says it stands).
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ from starr.decode.ranking import rank_of
 from starr.decode.strategies.ids import is_one_of
 from starr.decode.view import Carry, StepView
 
-VERSION = 1
+VERSION = 2
 REACH = 4
+HABIT_REACH = 3
 PAST = 3  # W_t of Eq. 2
 LOWEST = -6.0  # the logarithm of a confidence is cut here
 
@@ -28,8 +30,10 @@ NEAR = (
     *("run_left", "run_right", "doubt_left", "doubt_right", "peak", "deviance"),
 )
 ROW = ("rank", "decoded", "place", "masks")
-NAMES = (*NOW, *PAST_NAMES, *NEAR, *ROW)
-GROUPS = {"now": NOW, "past": PAST_NAMES, "near": NEAR, "row": ROW}
+TOKEN = tuple(f"habit{d:+d}" for d in range(-HABIT_REACH, HABIT_REACH + 1))
+SEEN = (*NOW, *PAST_NAMES, *NEAR, *ROW)  # what a state shows by itself
+NAMES = (*SEEN, *TOKEN)
+GROUPS = {"now": NOW, "past": PAST_NAMES, "near": NEAR, "row": ROW, "token": TOKEN}
 
 
 def no_past(view: StepView) -> Carry:
@@ -46,9 +50,22 @@ def remember(view: StepView, carry: Carry) -> Carry:
 
 
 def features_of(view: StepView, carry: Carry, ends: tuple[int, ...]) -> Tensor:
-    """(B, W, F) float32 in the order of NAMES; ``carry`` is the memory before this step, ``ends`` end a text."""
+    """(B, W, len(SEEN)) float32 in that order; ``carry`` is the memory before this step, ``ends`` end a text."""
     columns = {**now(view, ends), **past(view, carry), **near(view), **of_row(view)}
-    return torch.stack([columns[name] for name in NAMES], dim=2)
+    return torch.stack([columns[name] for name in SEEN], dim=2)
+
+
+def proposals_near(view: StepView) -> Tensor:
+    """(B, W, len(TOKEN)) int64: the proposals around each position and its own, -1 where there is no mask."""
+    shown = torch.where(view.masked, view.proposal, -1)
+    padded = torch.nn.functional.pad(shown, (HABIT_REACH, HABIT_REACH), value=-1)
+    return padded.unfold(1, len(TOKEN), 1)
+
+
+def with_habits(features: Tensor, proposals: Tensor, habits: Tensor) -> Tensor:
+    """(..., F) in the order of NAMES: ``features`` and the habits (V,) of ``proposals``, 0 where there is none."""
+    known = torch.where((proposals >= 0) & (proposals < len(habits)), habits[proposals.clamp(0, len(habits) - 1)], 0.0)
+    return torch.cat((features, known), dim=-1)
 
 
 def now(view: StepView, ends: tuple[int, ...]) -> dict[str, Tensor]:

@@ -1,7 +1,8 @@
 """A fitted rule: one JSON file with features, normalisation and weights, and what it was fitted on.
 
 The rule is a network with one hidden layer: P = sigmoid(w2 . tanh(W1 x + b1) + b2) is the probability that a proposal
-stands in the final text. Several networks may be averaged.
+stands in the final text. Several networks may be averaged. A token's habit says how much more often than its confidence
+it stood: the wording of a sentence often does, a digit does not. Tokens that were never seen have none.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ import torch
 from torch import Tensor
 
 from starr.decode.strategies.base import KnownModel
-from starr.decode.strategies.calibrated.features import NAMES, VERSION
+from starr.decode.strategies.calibrated.features import NAMES, VERSION, with_habits
 from starr.decode.strategies.fitted import find_fitted
 from starr.errors import InputError
 
-FORMAT = 1
+FORMAT = 2
+NUMBERS = ("mean", "scale", "w1", "b1", "w2", "b2")
+LARGEST_VOCABULARY = 2**20
 HINT = "Fit one: starr calibrate TASK -o rule.json, then calibrated:rule=rule.json."
 GRID = 2.0**12  # P is rounded, so that a row gets the same in any batch
 
@@ -32,12 +35,14 @@ class FittedRule:
     b1: Tensor  # (M, 1, H)
     w2: Tensor  # (M, H, 1)
     b2: Tensor  # (M, 1, 1)
+    habits: Tensor  # (V,) float32
     floor: float  # what P must reach where nobody says else
     fitted_on: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
 
-    def probability(self, features: Tensor) -> Tensor:
-        """(B, W) float32 of features (B, W, F)."""
+    def probability(self, features: Tensor, proposals: Tensor) -> Tensor:
+        """(B, W) float32 of what the state shows (B, W, len(SEEN)) and the proposals nearby (B, W, len(TOKEN))."""
+        features = with_habits(features, proposals, self.habits)
         x = ((features - self.mean) / self.scale).flatten(0, 1)
         hidden = torch.tanh(torch.matmul(x, self.w1) + self.b1)
         logits = torch.matmul(hidden, self.w2) + self.b2
@@ -46,9 +51,11 @@ class FittedRule:
 
     def to_dict(self) -> dict[str, Any]:
         """The file's content."""
-        numbers = {name: getattr(self, name).tolist() for name in ("mean", "scale", "w1", "b1", "w2", "b2")}
+        numbers = {name: getattr(self, name).tolist() for name in NUMBERS}
+        known = self.habits.nonzero()[:, 0].tolist()
+        habits = {"vocabulary": len(self.habits), "habits": {str(token): self.habits[token].item() for token in known}}
         head = {"format": FORMAT, "features": list(NAMES), "features_version": VERSION, "floor": self.floor}
-        return head | {"fitted_on": self.fitted_on, "scores": self.scores} | numbers
+        return head | {"fitted_on": self.fitted_on, "scores": self.scores} | habits | numbers
 
 
 def rule_from(body: dict[str, Any], source: str) -> FittedRule:
@@ -60,15 +67,25 @@ def rule_from(body: dict[str, Any], source: str) -> FittedRule:
                 hint="Fit it again with `starr calibrate`.",
                 param="rule",
             )
-        numbers = {name: torch.tensor(body[name]) for name in ("mean", "scale", "w1", "b1", "w2", "b2")}
+        numbers = {name: torch.tensor(body[name]) for name in NUMBERS}
+        numbers["habits"] = habits_from(body["habits"], body["vocabulary"])
         rule = FittedRule(**numbers, floor=float(body["floor"]), fitted_on=body["fitted_on"], scores=body["scores"])
         if rule.w1.shape[1] != len(NAMES) or not all(t.isfinite().all() for t in numbers.values()):
             raise ValueError("numbers")
-    except (KeyError, TypeError, ValueError, RuntimeError):
+    except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
         raise InputError(
             f"{source} is not a rule: something is missing.", hint="`starr calibrate` writes one."
         ) from None
     return rule
+
+
+def habits_from(known: dict[str, float], vocabulary: int) -> Tensor:
+    """(V,) float32 of the habits that a file names."""
+    if not 0 < vocabulary <= LARGEST_VOCABULARY:
+        raise ValueError("vocabulary")
+    habits = torch.zeros(vocabulary)
+    habits[torch.tensor([int(token) for token in known], dtype=torch.long)] = torch.tensor(list(known.values()))
+    return habits
 
 
 def find_rule(where: str, model: KnownModel) -> FittedRule:
