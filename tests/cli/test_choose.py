@@ -18,8 +18,17 @@ def test_one_question(capsys):
 def test_questions_of_one_text(capsys):
     text = "Tom has [MASK] apples and [MASK] pens."
     assert main(["choose", text, "--choices", "3|4", "--choices", '["5", "6"]']) == 0
-    said = capsys.readouterr().out
-    assert all(choice in said for choice in ("3", "4", "5", "6", "probability"))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert [lines[0], lines[3]] == [["hole", "1", "probability"], ["hole", "2", "probability"]]
+    assert [{lines[1][0], lines[2][0]}, {lines[4][0], lines[5][0]}] == [{"3", "4"}, {"5", "6"}]
+    assert lines[1][1] >= lines[2][1]
+
+
+def test_the_likeliest_choice_stands_first(capsys):
+    assert main(["choose", "Tom has 3 apples and buys 4.", "--choices", "7|12"]) == 0
+    head, first, second = (line.split() for line in capsys.readouterr().out.splitlines())
+    assert head == ["choice", "probability"]
+    assert float(first[1]) >= float(second[1])
 
 
 @pytest.mark.parametrize(
@@ -27,7 +36,7 @@ def test_questions_of_one_text(capsys):
     [
         (["a prompt", "--choices", "a|b", "--choices", "c"], "takes --choices once"),
         (["a [MASK]", "--choices", "[1"], "not JSON"),
-        (["a [MASK]", "--choices", "a|b", "--choices", "c|d"], "1 holes"),
+        (["a [MASK]", "--choices", "a|b", "--choices", "c|d"], "1 hole, and there are choices for 2"),
         (["a prompt", "--choices", "a|a"], "differ"),
     ],
 )

@@ -61,6 +61,7 @@ def choose(options: ChooseOptions) -> None:
         bodies = [{"text": a.text, "probability": a.probability, "probabilities": a.probabilities} for a in answers]
         print(dump(bodies if holed else bodies[0]))
         return
-    for answer in answers:
-        rows = [(text, f"{share:.4f}") for text, share in answer.probabilities.items()]
-        print(table((answer.text, "probability"), sorted(rows, key=lambda row: -float(row[1]))))
+    for number, answer in enumerate(answers, start=1):
+        ranked = sorted(answer.probabilities.items(), key=lambda pair: -pair[1])
+        head = f"hole {number}" if holed else "choice"
+        print(table((head, "probability"), [(text, f"{share:.4f}") for text, share in ranked]))

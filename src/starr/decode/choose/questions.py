@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from starr.decode.prompts.infill import BARE_HOLE
-from starr.errors import InputError
+from starr.errors import InputError, counted
 
 if TYPE_CHECKING:
     from starr.model.load import Model
@@ -51,7 +51,7 @@ def questions_within(
     parts = BARE_HOLE.split(text)
     if len(parts) - 1 != len(choices):
         raise InputError(
-            f"The text has {len(parts) - 1} holes, and there are choices for {len(choices)}.",
+            f"The text has {counted(len(parts) - 1, 'hole')}, and there are choices for {len(choices)}.",
             hint="Write [MASK] for each question.",
             param="choices",
         )
