@@ -6,9 +6,11 @@ import random
 import jsonschema
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from starr.decode.extras.constraints.automaton import Automaton
 from starr.errors import InputError
+from tests.decode.extras.constraints.random_schemas import schemas
 from tests.decode.extras.constraints.schemas import SCHEMAS
 from tests.decode.extras.constraints.toy import accepts, made
 
@@ -54,6 +56,13 @@ def test_every_text_of_the_automaton_validates(schema):
         ({"enum": ["a", 1, True], "type": "integer"}, ["1"], ['"a"', "true"]),
         ({"type": "string", "pattern": "^[a-z]{2}-[0-9]+$"}, ['"ab-12"'], ['"ab-"', "ab-1"]),
         ({"type": ["integer", "null"]}, ["1", "null"], ["1.5", '"1"']),
+        ({"type": "string", "anyOf": [True, {"maxLength": 1}]}, ['"a"', '"bcd"'], ["3", "null"]),
+        ({"type": "number", "anyOf": [{"type": "integer"}]}, ["3"], ["3.5"]),
+        (
+            {"type": "object", "required": ["a"], "additionalProperties": {"type": "integer"}},
+            ['{"a": 1}'],
+            ['{"a": "x"}', "{}"],
+        ),
         (
             {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 2},
             ["[1]", "[1, 2]"],
@@ -113,6 +122,14 @@ def nested(depth: int) -> dict:
         ({"$ref": "#/$defs/none"}, "nothing at"),
         (nested(9), "nested more than"),
         ({"type": "what"}, "type must be"),
+        ({"type": 5}, "type must be"),
+        ({"type": []}, "type must be"),
+        ({"$ref": "#/$defs/a", "type": "string", "$defs": {"a": {"type": "integer"}}}, "type beside"),
+        ({"type": "string", "anyOf": [{"type": "integer"}]}, "type of a branch"),
+        ({"type": "array", "minItems": None}, "minItems"),
+        ({"type": "integer", "minimum": None}, "minimum"),
+        ({"type": "object", "required": [1]}, "required"),
+        ({"type": "object", "required": ["a"], "additionalProperties": False}, "'a' is required"),
         ({"enum": []}, "enum"),
         ({"type": "string", "minLength": 5, "maxLength": 2}, "not possible"),
         ({"type": "string", "maxLength": 10**9}, "too long|states"),
@@ -123,6 +140,20 @@ def test_what_a_schema_cannot_have_is_refused_by_name(schema, words):
     with pytest.raises(InputError, match=words) as caught:
         made(json_schema=schema)
     assert caught.value.param == "json_schema"
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(schema=schemas)
+def test_a_random_schema_is_kept_or_refused(schema):
+    """Wrong ones too: an expression, or one line. Where the schema is a schema, every text of it validates."""
+    try:
+        automaton = made(json_schema=schema)
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except (InputError, jsonschema.SchemaError):
+        return
+    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    for seed in range(4):
+        validator.validate(json.loads(random_text(automaton, random.Random(seed))))
 
 
 def test_a_schema_that_doubles_with_every_reference_is_refused_early():

@@ -77,7 +77,7 @@ def schema_text(given: Any) -> str:
     if not isinstance(found, Mapping | bool):
         raise InputError("json_schema must be a JSON schema, an object.", param="json_schema")
     try:
-        return json.dumps(found)
+        return json.dumps(found, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
         raise InputError("json_schema must be plain JSON.", param="json_schema") from None
 
