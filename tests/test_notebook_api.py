@@ -4,6 +4,8 @@ import asyncio
 import inspect
 import subprocess
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,11 +28,25 @@ def traced(model):
     return starr.generate(model, "some prompt", max_tokens=16, trace=True)
 
 
-def test_reprs_are_short_and_say_what_matters(traced):
+def test_reprs_are_short_and_say_what_matters(traced, model):
+    assert repr(model).startswith("<Model tiny")
+    assert repr(model).endswith(" parameters, float32 on cpu>")
+    assert len(repr(model)) < 200
+    assert len(repr(starr.load())) < 200
+    long = replace(traced.trace, text="word " * 100)
+    assert repr(long).endswith("word…'>")
     assert len(repr(traced)) < 400
     assert len(repr(traced.trace)) < 200
     assert "forwards" in repr(traced)
     assert "16 positions" in repr(traced.trace)
+
+
+def test_the_reference_shows_every_name_of_the_door():
+    page = (Path(__file__).parents[1] / "docs" / "api.md").read_text(encoding="utf8")
+    shown = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith("::: starr.")}
+    errors = {name for name in starr.__all__ if name.endswith("Error")}  # the page shows their whole module
+    assert len(errors) == 4
+    assert not set(starr.__all__) - shown - errors - {"Carry"}  # the name of a type has no docstring
 
 
 def test_html_is_the_viewer_in_a_frame_of_its_own(traced, model):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from starr.decode.strategies.base import Strategy
     from starr.decode.trace import Generation, Generations, Trace
     from starr.decode.view import Action, Carry, Decision, StepView, actions, commits
+    from starr.errors import InputError, LoadError, StarrError, WorkError
     from starr.evals.calibrate.work import calibrate
     from starr.evals.tasks import Grade, Item, Task
     from starr.model.load import Model, load
@@ -37,16 +38,20 @@ __all__ = [
     "Generation",
     "Generations",
     "Grade",
+    "InputError",
     "Item",
+    "LoadError",
     "Model",
     "Moment",
     "Options",
+    "StarrError",
     "StepView",
     "StopRule",
     "Strategy",
     "Task",
     "Trace",
     "Verdict",
+    "WorkError",
     "actions",
     "agenerate",
     "astream",
@@ -81,6 +86,7 @@ _NAMES = {
     "starr.decode.trace": ("Generation", "Generations", "Trace"),
     "starr.decode.result": ("Event",),
     "starr.options": ("Options",),
+    "starr.errors": ("InputError", "LoadError", "StarrError", "WorkError"),
     # what a strategy, cache, stop rule or task of somebody's own needs: docs/extend.md
     "starr.evals.calibrate.work": ("calibrate",),
     "starr.plugins": ("register",),

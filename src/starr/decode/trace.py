@@ -147,7 +147,7 @@ class Trace:
         return {"version": VERSION} | body
 
     def __repr__(self) -> str:
-        return f"<Trace of {self.strategy}: {len(self.steps)} steps, {self.length} positions, {self.text!r:.60}>"
+        return f"<Trace of {self.strategy}: {len(self.steps)} steps, {self.length} positions, {begin(self.text)}>"
 
     def _repr_html_(self) -> str:
         """The viewer, inside a notebook."""
@@ -184,6 +184,11 @@ class Trace:
             Path(path).write_text(json.dumps(self.to_dict(), ensure_ascii=False), encoding="utf8")
         except OSError as error:
             raise WorkError(f"Cannot write the trace to {path}: {error.strerror}.") from None
+
+
+def begin(text: str, most: int = 80) -> str:
+    """A text's beginning, quoted."""
+    return repr(text if len(text) <= most else f"{text[: most - 1]}…")
 
 
 def show_inline(traces: list[dict[str, Any]]) -> str:
@@ -242,7 +247,7 @@ class Generation:
 
     def __repr__(self) -> str:
         figures = f"{self.stats.forwards} forwards, {self.stats.tokens_per_forward:.2f} tokens per forward"
-        return f"<Generation by {self.strategy}: {self.text!r:.80}, {self.finish_reason}, {figures}>"
+        return f"<Generation by {self.strategy}: {begin(self.text)}, {self.finish_reason}, {figures}>"
 
     def _repr_html_(self) -> str:
         """The text and its figures; every step in the viewer where there is a trace."""

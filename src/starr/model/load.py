@@ -35,6 +35,11 @@ class Model:
     known: Known | None = None
     threads: int = 0  # that a forward can use on this CPU; 0: not measured
 
+    def __repr__(self) -> str:
+        size = sum(weight.numel() for weight in self.net.parameters())
+        numbers = str(self.dtype).removeprefix("torch.")
+        return f"<Model {self.name}: {self.spec.family}, {size:,} parameters, {numbers} on {self.device}>"
+
     @property
     def device(self) -> torch.device:
         """Where the weights are."""
