@@ -28,13 +28,21 @@ def even_attention(q: Tensor, k: Tensor, v: Tensor, attend: Tensor | None) -> Te
     keys = k.shape[2]
     spare = (0, 0, 0, -keys % STEP)
     k, v = F.pad(k, spare), F.pad(v, spare)
-    score = (q @ k.transpose(2, 3)).float().mul_(q.shape[3] ** -0.5)
-    hidden = torch.finfo(score.dtype).min
-    score[..., keys:] = hidden
-    if attend is not None:
-        score[..., :keys].masked_fill_(~attend, hidden)
-    weight = score.softmax(dim=3).to(v.dtype)
+    score = (q @ k.transpose(2, 3)).float()
+    weight = torch.add(hiding(score, keys, attend), score, alpha=q.shape[3] ** -0.5).softmax(dim=3).to(v.dtype)
     mixed = weight[..., :PIECE] @ v[:, :, :PIECE]
     for start in range(PIECE, k.shape[2], PIECE):
         mixed += weight[..., start : start + PIECE] @ v[:, :, start : start + PIECE]
     return mixed
+
+
+def hiding(score: Tensor, keys: int, attend: Tensor | None) -> Tensor:
+    """(B or 1, 1, 1 or Q, S) float32: 0 for keys that are seen, and so low for the others that their weight is 0.
+
+    One small tensor is added to the scores, because filling the scores themselves is several times slower.
+    """
+    lowest = torch.finfo(score.dtype).min
+    shape = (1, 1, 1) if attend is None else attend.shape[:3]
+    hidden = score.new_full((*shape, score.shape[3]), lowest)
+    hidden[..., :keys] = 0.0 if attend is None else (~attend).to(score.dtype).mul_(lowest)
+    return hidden
