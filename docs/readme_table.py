@@ -1,4 +1,4 @@
-"""Writes the table of results in README.md from docs/results/table1.json: python docs/readme_table.py
+"""Writes the tables of results in README.md from docs/results/table1.json: python docs/readme_table.py
 
 Numbers of the README come from a stored result and nowhere else; a test compares the two.
 """
@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
 README = DOCS.parent / "README.md"
 COLUMNS = (
-    "run", "accuracy %", "right %", "formed %", "both %", "95 % interval", "difference", "forwards", "positions",
-    "tokens/s", "speed-up (forwards)", "speed-up (seconds)",
+    "run", "n", "right %", "formed %", "both %", "95 % interval", "difference", "forwards", "forwards / limit",
+    "positions", "tokens/s", "speed-up (seconds)",
 )  # fmt: skip
 BEGIN, END = "<!-- table1: python docs/readme_table.py -->", "<!-- end of table1 -->"
+Row = dict[str, Any]
 
 
 def cell(value: Any) -> str:
@@ -25,13 +27,47 @@ def cell(value: Any) -> str:
     return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
+def lines_of(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in (columns, ["---"] * len(columns), *rows))
+
+
+def groups_of(rows: Sequence[Row], task: str) -> dict[tuple[str, str], list[Row]]:
+    """Rows by model and task, as they are in the file; where they name none, they are of one task."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        groups.setdefault((row.get("model", "bundled"), row.get("task", task)), []).append(row)
+    return groups
+
+
 def table(result: dict[str, Any]) -> str:
-    """The result as it stands in the README: its command, its machine and date, and the columns that matter most."""
-    rows = result["rows"]
-    columns = [column for column in COLUMNS if column in rows[0]]
-    lines = [columns, ["---"] * len(columns), *([cell(row[column]) for column in columns] for row in rows)]
-    told = f"`{result['command']}` on {result['machine']}, n = {rows[0]['n']}, {result['date']}:"
-    return f"{BEGIN}\n{told}\n\n" + "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n{END}"
+    """The result as README has it: one task in full, all models and tasks in *both* and forwards, and who is ahead."""
+    groups = groups_of(result["rows"], result["task"])
+    (model, task), first = next(iter(groups.items()))
+    columns = [column for column in COLUMNS if column in first[0]]
+    parts = [
+        f"`{result['command']}` on {result['machine']}, {result['date']}; here {task}, {model}:",
+        lines_of(columns, [[cell(row[column]) for column in columns] for row in first]),
+    ]
+    if len(groups) > 1:
+        runs = [row["run"] for row in first]
+        body = [
+            [*key, *(f"{row['both %']:.1f} ({row['forwards']:.1f})" for row in rows)] for key, rows in groups.items()
+        ]
+        parts += [
+            "*Both* in percent, with mean forwards, on every model and task:",
+            lines_of(["model", "task", *runs], body),
+        ]
+    told = "; ".join(f"{task}, {model}: {lead(rows)}" for (model, task), rows in groups.items())
+    parts.append(f"STaRR beside the fixed threshold, in points of *both* and in forwards: {told}.")
+    return "\n\n".join([BEGIN, *parts, END]).replace(f"{BEGIN}\n\n", f"{BEGIN}\n").replace(f"\n\n{END}", f"\n{END}")
+
+
+def lead(rows: Sequence[Row]) -> str:
+    """How far STaRR is ahead of the threshold."""
+    by_run = {row["run"].partition(":")[0]: row for row in rows}
+    ours, theirs = by_run["starr"], by_run["threshold"]
+    return f"{ours['both %'] - theirs['both %']:+.1f}, {ours['forwards'] - theirs['forwards']:+.1f}"
 
 
 def put(page: Path, block: str) -> None:

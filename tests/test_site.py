@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from docs import readme_table
+from docs import about_results, readme_table
 from starr.cli.main import main
 from starr.errors import InputError
 from starr.options import FOREIGN, Options, ours
@@ -47,6 +47,26 @@ def test_the_readme_is_short_and_its_table_is_the_stored_result():
     assert len(README.splitlines()) <= 200
     result = json.loads((ROOT / "docs" / "results" / "table1.json").read_text())
     assert readme_table.table(result) in README
+
+
+def test_what_the_results_say_together_is_written_from_them():
+    folder = ROOT / "docs" / "results"
+    assert about_results.about(folder) == (folder / "about.md").read_text(encoding="utf8")
+
+
+def test_the_readme_names_every_model_and_task_and_who_is_ahead():
+    row = {"run": "confidence", "both %": 90.0, "forwards": 128.0}
+    rows = [
+        {"model": model, "task": task, **row, "run": run, "both %": both}
+        for model in ("bundled", "bundled-dream")
+        for task in ("word-problems", "lines")
+        for run, both in (("confidence", 90.0), ("threshold", 80.0), ("starr", 61.5))
+    ]
+    told = readme_table.table({"rows": rows, "task": "", "command": "c", "machine": "m", "date": "d"})
+    assert "| bundled-dream | lines | 90.0 (128.0) | 80.0 (128.0) | 61.5 (128.0) |" in told
+    assert "word-problems, bundled: -18.5, +0.0" in told
+    assert told.splitlines()[0] == readme_table.BEGIN
+    assert told.splitlines()[-1] == readme_table.END
 
 
 def test_the_readmes_links_are_absolute_and_lead_into_this_tree():

@@ -1,8 +1,8 @@
 """The oracle writes the text of the conservative run in fewer forwards, and a bench counts the limit from it."""
 
 import starr
-from starr.evals.limit import CONSERVATIVE, NAME, limit_samples
-from starr.evals.run.runs import choose, settings_for
+from starr.evals.limit import CONSERVATIVE, limit_samples
+from starr.evals.run.runs import LIMIT, choose, settings_for
 from starr.evals.tasks import load_task
 from tests.evals.toy import toy_bench
 
@@ -13,9 +13,9 @@ def test_the_bundled_models_limit_is_below_every_strategys_forwards():
     items = choose(task, 6)
     settings = settings_for(model, task)
     oracle = list(limit_samples(model, task, settings, items, 4))
-    texts = starr.generate(model, [item.chat for _, item in items], strategy=CONSERVATIVE, max_tokens=128)
+    texts = starr.generate(model, [item.chat for _, item in items], strategy=CONSERVATIVE, max_tokens=task.max_tokens)
     assert {s.index: s.text for s in oracle} == {index: g.text for (index, _), g in zip(items, texts, strict=True)}
-    assert all(s.run == NAME for s in oracle)
+    assert all(s.run == LIMIT for s in oracle)
     assert sum(s.forwards for s in oracle) < sum(g.stats.forwards for g in texts)
 
 

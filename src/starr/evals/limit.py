@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from starr.decode.strategies.oracle import Oracle
 from starr.evals.run.runner import CHUNK, decode, graded
-from starr.evals.run.runs import EvalSettings, Run, request_for
+from starr.evals.run.runs import LIMIT, EvalSettings, Run, request_for
 from starr.evals.run.store import Sample
 from starr.evals.tasks import Item, Task
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from starr.model.load import Model
 
 CONSERVATIVE = "threshold:tau=0.95"
-NAME = "limit"
 
 
 def limit_samples(
@@ -45,4 +44,4 @@ def chunk_samples(
     known = [replace(request, strategy=Oracle(targets[place])) for place, request in enumerate(requests)]
     for place, generation, elapsed in decode(model, known, rows):
         index, item = items[place]
-        yield graded(task, Run(NAME), index, item, generation, elapsed)
+        yield graded(task, Run(LIMIT), index, item, generation, elapsed)

@@ -29,7 +29,7 @@ def test_result_writes_table_and_figure(name, bench, tmp_path):
         assert needed in text
     body = json.loads(paths[1].read_text())
     assert body["rows"] == json.loads(json.dumps(list(result.rows)))
-    assert len(body["rows"]) >= (1 if name == "limit" else 3)  # a row per kind, and the toy has none
+    assert len(body["rows"]) >= (1 if name in ("limit", "parallel") else 3)  # a row per kind, and the toy has none
     with Image.open(paths[2]) as picture:
         assert min(picture.size) > 300
     assert f"starr reproduce {name}" in paths[3].read_text().replace("\n", " ")

@@ -1,6 +1,6 @@
 """One function per result: name → function of a Bench.
 
-The paper's tables and figures, and ``front``, ``limit`` and ``calibrated``, which it lacks.
+The paper's tables and figures, and ``front``, ``limit``, ``calibrated`` and ``parallel``, which it lacks.
 """
 
 from __future__ import annotations
@@ -11,15 +11,26 @@ from pathlib import Path
 
 from starr.errors import InputError, did_you_mean
 from starr.evals.reproduce.bench import Bench
-from starr.evals.reproduce.calibrated import calibrated
+from starr.evals.reproduce.calibrated import calibrated, calibrated_runs
 from starr.evals.reproduce.case_study import case_study
-from starr.evals.reproduce.front import front
-from starr.evals.reproduce.limit import limit
+from starr.evals.reproduce.front import front, wanted_runs
+from starr.evals.reproduce.limit import limit, limit_runs
+from starr.evals.reproduce.parallel import parallel, parallel_runs
 from starr.evals.reproduce.patterns import patterns, zones
 from starr.evals.reproduce.result import Context, Result, write_index, write_result
-from starr.evals.reproduce.sweeps import ablation, sensitivity
-from starr.evals.reproduce.tables import table1, table2, table3, table5
+from starr.evals.reproduce.sweeps import ablation, ablation_runs, sensitivity, sensitivity_runs
+from starr.evals.reproduce.tables import (
+    table1,
+    table1_runs,
+    table2,
+    table2_runs,
+    table3,
+    table3_runs,
+    table5,
+    table5_runs,
+)
 from starr.evals.run.results import machine, place_of
+from starr.evals.run.runs import Run
 
 RESULTS: dict[str, Callable[[Bench], Result]] = {
     "table1": table1,
@@ -34,6 +45,21 @@ RESULTS: dict[str, Callable[[Bench], Result]] = {
     "front": front,
     "limit": limit,
     "calibrated": calibrated,
+    "parallel": parallel,
+}
+
+# What each result decodes; the others need traces, which are not kept.
+RUNS: dict[str, Callable[[Bench], list[Run]]] = {
+    "table1": table1_runs,
+    "table2": table2_runs,
+    "table3": table3_runs,
+    "table5": table5_runs,
+    "ablation": ablation_runs,
+    "sensitivity": sensitivity_runs,
+    "front": wanted_runs,
+    "limit": limit_runs,
+    "calibrated": calibrated_runs,
+    "parallel": parallel_runs,
 }
 
 
@@ -49,8 +75,7 @@ def check_name(name: str) -> list[str]:
 def reproduce(name: str, bench: Bench, command: str, folder: Path) -> tuple[Result, list[Path]]:
     """Make one result and write its four files."""
     result = RESULTS[name](bench)
-    model = f"{bench.settings.model} (weights {bench.settings.weights}, {bench.settings.dtype})"
-    paths = write_result(result, context(command, model, bench.task.name), folder)
+    paths = write_result(result, context(command, bench.checkpoint, bench.task.name), folder)
     write_index(folder)
     return result, paths
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from starr.evals.limit import NAME, limit_samples
 from starr.evals.run.evaluate import Decoder, Local, left
-from starr.evals.run.progress import progress
 from starr.evals.run.results import compare, summarise
 from starr.evals.run.runner import Workload, decode
-from starr.evals.run.runs import EvalSettings, Run, choose, make_runs, request_for
+from starr.evals.run.runs import LIMIT, EvalSettings, Run, choose, make_runs, request_for
 from starr.evals.run.store import Sample, Store
 from starr.evals.tasks import Item, Task
 
@@ -32,7 +30,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """``limit`` items of a task, decoded with a model; samples are kept in ``store`` between results."""
+    """``limit`` items of a task, decoded with a model; samples are kept in ``store`` between results.
+
+    ``fewer`` gives a run that costs much a smaller number of items, by its name.
+    """
 
     model: Model
     task: Task
@@ -43,12 +44,18 @@ class Bench:
     block_length: int = 32
     quiet: bool = False
     decoder: Decoder | None = None  # None: this process
+    fewer: Mapping[str, int] = field(default_factory=dict)
     traced: dict[tuple[Run, int], list[Trace]] = field(default_factory=dict)
 
     @property
     def items(self) -> list[tuple[int, Item]]:
         """The first ``limit`` items with their places."""
         return choose(self.task, self.limit)
+
+    @property
+    def checkpoint(self) -> str:
+        """The model with its weights and dtype, as pages name it."""
+        return f"{self.settings.model} (weights {self.settings.weights}, {self.settings.dtype})"
 
     def run(self, strategy: str, cache: str = "none", block_length: int | None = None, ice: str | None = None) -> Run:
         """A run from text forms."""
@@ -60,25 +67,49 @@ class Bench:
 
     def measure_at(self, runs: Sequence[Run], wanted: Sequence[int]) -> list[Measured]:
         """The same for some of the items, by their places."""
-        chosen = self.items
-        work = Workload([chosen[place] for place in wanted], runs, self.rows)
-        if left(work, self.store):
-            local = Local(self.model, self.task, self.settings, "the same command goes on", self.quiet)
-            (self.decoder or local).decode(work, self.store)
-        places = {index for index, _ in work.items}
-        found = [[s for s in self.store.of(run.name) if s.index in places] for run in runs]
+        for work in self.works(runs, wanted):
+            if left(work, self.store):
+                (self.decoder or self.local).decode(work, self.store)
+        found = [self.samples(run, wanted) for run in runs]
         return [Measured(run, samples, summarise(samples)) for run, samples in zip(runs, found, strict=True)]
 
+    @property
+    def local(self) -> Decoder:
+        """Decodes in this process."""
+        return Local(self.model, self.task, self.settings, "the same command continues", self.quiet)
+
+    def works(self, runs: Sequence[Run], wanted: Sequence[int]) -> list[Workload]:
+        """What to decode: runs with the same number of items together."""
+        chosen = self.items
+        groups: dict[int, list[Run]] = {}
+        for run in runs:
+            groups.setdefault(self.count(run), []).append(run)
+        return [
+            Workload([chosen[place] for place in wanted if place < count], some, self.rows)
+            for count, some in groups.items()
+        ]
+
+    def count(self, run: Run) -> int:
+        """How many of the first items a run decodes."""
+        return min(len(self.items), self.fewer.get(run.name, len(self.items)))
+
+    def samples(self, run: Run, wanted: Sequence[int]) -> list[Sample]:
+        """A run's samples at some places of the bench, of those that it decodes."""
+        chosen, count = self.items, self.count(run)
+        places = {chosen[place][0] for place in wanted if place < count}
+        return [sample for sample in self.store.of(run.name) if sample.index in places]
+
+    def oracle(self) -> list[Sample]:
+        """The limit's samples (see ``starr.evals.limit``), decoded once; in this process unless they are there."""
+        run, wanted = Run(LIMIT), range(len(self.items))
+        for work in self.works([run], wanted):
+            if left(work, self.store):
+                self.local.decode(work, self.store)
+        return self.samples(run, wanted)
+
     def fewest_forwards(self) -> float:
-        """The limit (see ``starr.evals.limit``): mean forwards of the oracle over the bench's items, decoded once."""
-        missing = [(index, item) for index, item in self.items if not self.store.has(NAME, index)]
-        work = Workload(missing, [Run(NAME)], self.rows)
-        with progress(work, self.store, "the same command goes on", quiet=self.quiet or not missing) as watch:
-            for sample in limit_samples(self.model, self.task, self.settings, missing, self.rows):
-                self.store.add(sample)
-                watch(sample)
-        places = {index for index, _ in self.items}
-        return mean(sample.forwards for sample in self.store.of(NAME) if sample.index in places)
+        """The limit: mean forwards of the oracle."""
+        return mean(sample.forwards for sample in self.oracle())
 
     def traces(self, run: Run, count: int) -> list[Trace]:
         """Full traces of the first ``count`` items, in order; decoded once for all results."""
@@ -120,12 +151,18 @@ def row(base: Measured, found: Measured, fewest: float) -> dict[str, Any]:
         "forwards interval": "{:.1f} to {:.1f}".format(*ours["forwards_interval"]),
         "forwards / limit": round(ours["forwards"] / fewest, 2),
         "positions": round(ours["positions"]),
+        "positions interval": "{:.0f} to {:.0f}".format(*ours["positions_interval"]),
         "tokens/forward": round(ours["tokens_per_forward"], 2),
         "tokens/s": round(ours["time"]["tokens_per_second"], 1),
         "speed-up (forwards)": round(theirs["forwards"] / ours["forwards"], 2),
         "speed-up (positions)": round(theirs["positions"] / ours["positions"], 2),
-        "speed-up (seconds)": round(theirs["time"]["seconds"] / max(ours["time"]["seconds"], 1e-9), 2),
+        "speed-up (seconds)": round(seconds_each(theirs) / max(seconds_each(ours), 1e-9), 2),
     }
+
+
+def seconds_each(figures: dict[str, Any]) -> float:
+    """The engine's seconds for one sample."""
+    return float(figures["time"]["seconds"] / figures["n"])
 
 
 def difference(pair: dict[str, Any]) -> str:

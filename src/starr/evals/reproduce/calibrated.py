@@ -8,20 +8,30 @@ from starr.evals.reproduce.bench import Bench, against
 from starr.evals.reproduce.figures import accuracy_and_speed
 from starr.evals.reproduce.result import Result
 from starr.evals.reproduce.tables import INTERVALS
+from starr.evals.run.runs import Run
 
 PEERS = ("threshold:tau=0.9", "threshold:tau=0.95", "factor", "hierarchy", "starr", "starr:variance=absolute")
 OURS = ("calibrated", *(f"calibrated:{how}" for how in ("floor=0.9", "floor=0.98", "budget=0.05", "budget=0.2")))
 
 
+def calibrated_runs(bench: Bench) -> list[Run]:
+    """The peers, and the rule where one ships for the model."""
+    try:
+        find_rule("auto", bench.model)
+    except InputError:
+        return [bench.run(text) for text in PEERS]
+    return [bench.run(text) for text in (*PEERS, *OURS)]
+
+
 def calibrated(bench: Bench) -> Result:
     """Peers at their defaults and the rule that ships for the model at several floors and budgets."""
-    ours, notes = OURS, ["Every run is compared with threshold 0.9; an interval that holds 0 shows no difference."]
+    notes = ["Every run is compared with threshold 0.9; an interval that holds 0 shows no difference."]
     try:
         rule = find_rule("auto", bench.model)
         notes.append(f"The rule was fitted on {rule.fitted_on['prompts']} prompts; its own floor is {rule.floor:g}.")
     except InputError as error:
-        ours, notes = (), [*notes, f"{error} Only peers are shown."]
-    measured = bench.measure([bench.run(text) for text in (*PEERS, *ours)])
+        notes.append(f"{error} Only peers are shown.")
+    measured = bench.measure(calibrated_runs(bench))
     rows = against(bench, measured[0], measured)
     return Result(
         "calibrated",

@@ -26,6 +26,31 @@ def error_bars(measured: Sequence[Measured]) -> tuple[list[float], list[list[flo
     return shares, [below, above]
 
 
+def colours(count: int, shift: float = 0.0) -> list[tuple[float, float, float]]:
+    """So many colours around the wheel of hues, light and dark in turn; another ``shift`` in [0, 1) gives others."""
+    from matplotlib.colors import hsv_to_rgb
+
+    return [tuple(hsv_to_rgb(((i + shift) / count, 0.9, 0.8 - 0.3 * (i % 2)))) for i in range(count)]
+
+
+def log_axis(axes: Axes) -> None:
+    """A logarithmic axis of costs with plain numbers at 1, 2 and 5 times powers of ten."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def share_axis(axes: Axes, measured: Sequence[Measured]) -> None:
+    """An axis of percents that holds every interval with some room, and nothing above 100 but markers."""
+    ends = [100 * end for m in measured for end in m.figures["both_interval"]] or [0.0, 100.0]
+    low, high = min(ends), max(ends)
+    room = max(2.0, 0.06 * (high - low))
+    axes.set_ylim(max(0.0, low - room) - (room if low < room else 0.0), high + room)
+
+
 def accuracy_and_speed(figure: Figure, measured: Sequence[Measured], rows: Sequence[dict[str, Any]]) -> None:
     """Left: accuracy with intervals. Right: the three speed-ups."""
     left, right = figure.subplots(1, 2)

@@ -9,9 +9,10 @@ import numpy as np
 
 from starr.errors import InputError
 from starr.evals.reproduce.bench import Bench, Measured, against
-from starr.evals.reproduce.figures import BOTH, error_bars
+from starr.evals.reproduce.figures import BOTH, colours, error_bars, log_axis, share_axis
 from starr.evals.reproduce.result import Result
 from starr.evals.reproduce.tables import INTERVALS
+from starr.evals.run.runs import Run
 from starr.evals.stats import aup, pbx
 
 if TYPE_CHECKING:
@@ -19,20 +20,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TAU = (0.95, 0.9, 0.8, 0.6)
-SHARES = (1, 2, 4, 8)  # tokens per step of strategies with a fixed number of steps
+SHARES = (2, 4, 8, 16)  # tokens per step of strategies with a fixed number of steps
 Sweeps = Mapping[str, Sequence[Measured]]
 
 # family → strategy → its main option and values; ``steps`` are the canvas divided by the values
 FAMILIES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
     "a fixed number per step": {
-        "confidence": ("steps", SHARES),
+        "confidence": ("steps", (1, 2, 4, 8)),
         "entropy": ("steps", SHARES),
         "margin": ("steps", SHARES),
         "pc": ("steps", SHARES),
         "random": ("steps", SHARES),
         "origin": ("steps", SHARES),
         "dus": ("base", (2, 3, 4, 8)),
-        "freedave": ("drafts", (2, 4, 8, 16)),
+        "freedave": ("steps", SHARES),
     },
     "as many as are sure": {
         "threshold": ("tau", TAU),
@@ -70,16 +71,31 @@ def front_runs(names: Sequence[str], canvas: int) -> dict[str, list[str]]:
     forms = {}
     for name in names:
         option, values = MAIN_OPTION[name]
-        chosen = [max(1, canvas // value) for value in values] if option == "steps" else values
-        forms[name] = [f"{name}:{option}={value}" for value in chosen]
+        if option == "steps":  # one token per step is the default, and is shared with other results under its name
+            forms[name] = [name if value == 1 else f"{name}:steps={max(1, canvas // value)}" for value in values]
+        else:
+            forms[name] = [f"{name}:{option}={value}" for value in values]
     return forms
+
+
+def every_run(bench: Bench, usable: Sequence[str]) -> dict[str, list[Run]]:
+    """The runs of each strategy."""
+    forms = front_runs(usable, bench.settings.max_tokens)
+    return {name: [bench.run(form) for form in forms[name]] for name in usable}
+
+
+def wanted_runs(bench: Bench) -> list[Run]:
+    """The runs of every strategy that the model can use."""
+    runs = every_run(bench, split_usable(bench, tuple(MAIN_OPTION))[0])
+    return [run for some in runs.values() for run in some]
 
 
 def front(bench: Bench, names: Sequence[str] = tuple(MAIN_OPTION)) -> Result:
     """Every strategy over its main option: both against forwards, the area below (AUP) and PBx."""
     usable, left_out = split_usable(bench, names)
-    forms = front_runs(usable, bench.settings.max_tokens)
-    sweeps = {name: bench.measure([bench.run(form) for form in forms[name]]) for name in usable}
+    runs = every_run(bench, usable)
+    found = {m.run: m for m in bench.measure([run for some in runs.values() for run in some])}
+    sweeps = {name: [found[run] for run in runs[name]] for name in usable}
     best = max(100 * m.figures["both"] for found in sweeps.values() for m in found)
     areas = {name: aup(points(found), best) for name, found in sweeps.items()}
     ranked = sorted(sweeps, key=lambda name: -areas[name])
@@ -89,11 +105,12 @@ def front(bench: Bench, names: Sequence[str] = tuple(MAIN_OPTION)) -> Result:
     return Result(
         "front", f"Right and well formed against cost ({bench.task.name}, n = {base.figures['n']})", rows,
         lambda figure: draw(figure, sweeps),
-        f"Each line is one strategy over its main option; grey: threshold; black rings: no other point has more in "
-        f"fewer forwards. {INTERVALS} AUP is d3LLM's area under both (%) over tokens per forward, best {best:.1f} %; "
-        "PBx is ParallelBench's largest number of tokens per forward with at least x % both, on lines between points.",
+        f"Each line is one strategy over its main option; grey: threshold; ringed and named: the Pareto front, points "
+        f"to which no other has more both in as few forwards. {INTERVALS} AUP is d3LLM's area under both (%) over "
+        f"tokens per forward, best {best:.1f} %; PBx is ParallelBench's largest number of tokens per forward with at "
+        "least x % both, on lines between points.",
         notes=[f"The strategies are ordered by AUP. Speed-ups and differences are against {base.run.name}.", *left_out],
-        size=(12.0, 9.0), data={"aup": {name: areas[name] for name in ranked}, "pareto": pareto(sweeps)},
+        size=(13.0, 15.0), data={"aup": {name: areas[name] for name in ranked}, "pareto": pareto(sweeps)},
     )  # fmt: skip
 
 
@@ -139,39 +156,48 @@ def share(measured: Measured) -> float:
 
 
 def draw(figure: Figure, sweeps: Sweeps) -> None:
-    """One panel per family over the grey curve of ``threshold``; no colour stands for two strategies."""
-    import matplotlib as mpl
-
-    colours = iter([*mpl.colormaps["tab10"].colors, *mpl.colormaps["Dark2"].colors, *mpl.colormaps["Set1"].colors])  # type: ignore[attr-defined]
-    best = set(pareto(sweeps))
-    every = [m for found in sweeps.values() for m in found]
-    low, high = min(map(share, every)), max(map(share, every))
+    """A row of panels per family over the grey curve of ``threshold``: both against forwards and against positions."""
     families = {family: [name for name in members if name in sweeps] for family, members in FAMILIES.items()}
     shown = {family: members for family, members in families.items() if members}
-    grid = figure.subplots(-(-len(shown) // 2), 2, sharex=True, sharey=True, squeeze=False).flat
-    for axes, (family, members) in zip(grid, shown.items(), strict=False):
-        if "threshold" in sweeps and "threshold" not in members:
-            line(axes, sweeps["threshold"], best, color="0.7", marker=".", label="threshold")
-        for mark, name in zip("osv^Dp*", members, strict=False):
-            line(axes, sweeps[name], best, color=next(colours), marker=mark, label=name)
-        axes.set_title(family, fontsize=10)
-        axes.set_xscale("log")
-        axes.set_ylim(low - 0.06 * (high - low) - 2, high + 0.06 * (high - low) + 2)
-        axes.set_xlabel("forwards per sample (mean, log scale)")
-        axes.set_ylabel(BOTH, fontsize=8)
-        axes.legend(fontsize=7, loc="lower right")
+    widest, every = max(map(len, shown.values())), [m for found in sweeps.values() for m in found]
+    grid = figure.subplots(len(shown), 2, sharex="col", sharey=True, squeeze=False)
+    for number, (row, (family, members)) in enumerate(zip(grid, shown.items(), strict=True)):
+        for axes, cost in zip(row, ("forwards", "positions"), strict=True):
+            if "threshold" in sweeps and "threshold" not in members:
+                line(axes, sweeps["threshold"], cost, color="0.65", marker=".", label="threshold")
+            hues = colours(widest, number / len(shown))
+            for mark, colour, name in zip("osv^DpX*", hues, members, strict=False):
+                line(axes, sweeps[name], cost, color=colour, marker=mark, label=name)
+            axes.set_title(f"{family}: {cost}", fontsize=10)
+            log_axis(axes)
+            share_axis(axes, every)
+            axes.set_xlabel(f"{cost} per sample (mean, log scale)", fontsize=8)
+        row[0].set_ylabel(BOTH, fontsize=8)
+        row[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        ring(row[0], [m for name in members for m in sweeps[name]], pareto(sweeps))
 
 
-def line(axes: Axes, found: Sequence[Measured], best: set[str], **style: Any) -> None:
-    """A strategy's points with intervals, by forwards; those of the Pareto front are ringed and named."""
-    order = np.argsort([m.figures["forwards"] for m in found])
-    shares, bars = error_bars(found)
-    x = [found[i].figures["forwards"] for i in order]
-    y, e = [shares[i] for i in order], [[side[i] for i in order] for side in bars]
-    axes.errorbar(x, y, yerr=e, linewidth=1, elinewidth=0.5, markersize=5, clip_on=False, **style)
-    for i in order:
-        name = found[i].run.name
-        if name in best:
-            at = (found[i].figures["forwards"], shares[i])
-            axes.plot(*at, "o", markersize=10, markerfacecolor="none", color="black", clip_on=False)
-            axes.annotate(name, at, xytext=(6, -10), textcoords="offset points", fontsize=6)
+def line(axes: Axes, found: Sequence[Measured], cost: str, **style: Any) -> None:
+    """A strategy's points over their cost, with intervals both ways."""
+    order = np.argsort([m.figures[cost] for m in found])
+    some = [found[i] for i in order]
+    shares, bars = error_bars(some)
+    at = [m.figures[cost] for m in some]
+    ends = [m.figures[f"{cost}_interval"] for m in some]
+    sides = [[max(0.0, x - low) for x, (low, _) in zip(at, ends, strict=True)],
+             [max(0.0, high - x) for x, (_, high) in zip(at, ends, strict=True)]]  # fmt: skip
+    axes.errorbar(at, shares, yerr=bars, xerr=sides, linewidth=1, elinewidth=0.5, markersize=5, clip_on=False, **style)
+
+
+def ring(axes: Axes, found: Sequence[Measured], best: Sequence[str]) -> None:
+    """Rings around the points of the Pareto front, with their names by turns above and below."""
+    kept = sorted((m for m in found if m.run.name in best), key=lambda m: float(m.figures["forwards"]))
+    for number, m in enumerate(kept):
+        at = (m.figures["forwards"], share(m))
+        away = (14 + 14 * (number // 2)) * (1 if number % 2 else -1)
+        axes.plot(*at, "o", markersize=10, markerfacecolor="none", color="black", clip_on=False)
+        axes.annotate(
+            m.run.name, at, xytext=(10, away), textcoords="offset points", fontsize=7, va="center", zorder=5,
+            bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
+            arrowprops={"arrowstyle": "-", "color": "black", "linewidth": 0.5},
+        )  # fmt: skip

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from starr.evals.limit import CONSERVATIVE, NAME
+from starr.evals.limit import CONSERVATIVE
 from starr.evals.reproduce.bench import Bench
+from starr.evals.reproduce.figures import log_axis
 from starr.evals.reproduce.result import Result
+from starr.evals.run.runs import Run
 from starr.evals.run.store import Sample
 from starr.evals.stats import bootstrap
 
@@ -20,12 +22,15 @@ if TYPE_CHECKING:
 RUNS = ("confidence", CONSERVATIVE, "threshold:tau=0.9", "factor", "starr")
 
 
+def limit_runs(bench: Bench) -> list[Run]:
+    """What is compared with the limit."""
+    return [bench.run(text) for text in RUNS]
+
+
 def limit(bench: Bench) -> Result:
     """Forwards of the oracle and of five strategies as multiples of it, over all items and per kind."""
-    measured = bench.measure([bench.run(text) for text in RUNS])
-    bench.fewest_forwards()
-    places = {index for index, _ in bench.items}
-    oracle = [sample for sample in bench.store.of(NAME) if sample.index in places]
+    measured = bench.measure(limit_runs(bench))
+    oracle = bench.oracle()
     kinds = ["all", *dict.fromkeys(sample.kind for sample in oracle if sample.kind)]
     rows = [line(kind, oracle, {m.run.name: m.samples for m in measured}) for kind in kinds]
     return Result(
@@ -58,10 +63,10 @@ def draw(figure: Figure, rows: Sequence[dict[str, Any]], names: Sequence[str]) -
     axes = figure.add_subplot()
     places = np.arange(len(rows))
     for number, name in enumerate(names):
-        axes.plot([row[name] for row in rows], places, "osv^D"[number], color=f"C{number}", label=name)
+        axes.plot([row[name] for row in rows], places, "osv^D"[number], color=f"C{number}", label=name, clip_on=False)
     axes.axvline(1.0, color="black", linewidth=1)
     axes.set_yticks(places, [f"{row['kind']} (limit {row['limit (forwards)']})" for row in rows])
-    axes.set_xscale("log")
+    log_axis(axes)
     axes.set_xlabel("forwards / limit (log scale)")
     axes.invert_yaxis()
     axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -27,6 +27,7 @@ class Result:
     notes: Sequence[str] = ()
     size: tuple[float, float] = (8.0, 5.0)
     data: Mapping[str, Any] = field(default_factory=dict)  # goes into the JSON file only
+    more: Sequence[tuple[str, Sequence[Row]]] = ()  # further tables of the page, each with its title
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ def write_result(result: Result, context: Context, folder: Path) -> list[Path]:
     body = {
         "name": result.name, "title": result.title, "rows": result.rows, "paper": result.paper, "notes": result.notes,
         "command": context.command, "model": context.model, "task": context.task, "machine": context.machine,
-        "date": context.date, **result.data,
+        "date": context.date, "more": {title: list(rows) for title, rows in result.more}, **result.data,
     }  # fmt: skip
     paths[1].write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
     save_figure(result, context, paths[2:])
@@ -79,6 +80,8 @@ def write_index(folder: Path) -> Path:
 def markdown(result: Result, context: Context) -> str:
     """A result as a page."""
     parts = [f"# {result.title}", table(result.rows), f"![{result.title}]({result.name}.png)", result.caption]
+    for title, rows in result.more:
+        parts += [f"## {title}", table(rows)]
     if result.paper:
         parts += ["## The paper's numbers (paper)", table(result.paper)]
     parts += [f"- {note}" for note in result.notes]

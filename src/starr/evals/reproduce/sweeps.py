@@ -11,11 +11,13 @@ from starr.evals.reproduce import paper
 from starr.evals.reproduce.bench import Bench, against
 from starr.evals.reproduce.figures import BOTH, line_with_band
 from starr.evals.reproduce.result import Result
+from starr.evals.run.runs import Run
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WINDOWS = range(1, 11)
+WINDOW_OPTIONS = {"W_t": "temporal_window", "W_n": "spatial_window"}
 PARTS = {
     "temporal": "starr:spatial=false",
     "spatial": "starr:temporal=false",
@@ -23,10 +25,14 @@ PARTS = {
 }
 
 
+def ablation_runs(bench: Bench) -> list[Run]:
+    """One token per step, and every part of STaRR."""
+    return [bench.run("confidence"), *(bench.run(text) for text in PARTS.values())]
+
+
 def ablation(bench: Bench) -> Result:
     """The temporal part, the spatial part, and both; as a radar like the paper's."""
-    runs = [bench.run("confidence"), *(bench.run(text) for text in PARTS.values())]
-    measured = bench.measure(runs)
+    measured = bench.measure(ablation_runs(bench))
     rows = against(bench, measured[0], measured)
     length = bench.settings.max_tokens
     axes = {
@@ -60,10 +66,19 @@ def radar(figure: Figure, axes: dict[str, list[float]], names: Sequence[str]) ->
     plot.legend(loc="upper right", bbox_to_anchor=(1.25, 1.1), fontsize=8)
 
 
+def window_runs(bench: Bench, option: str) -> list[Run]:
+    """STaRR over the sizes of one of its windows."""
+    return [bench.run(f"starr:{option}={size}") for size in WINDOWS]
+
+
+def sensitivity_runs(bench: Bench) -> list[Run]:
+    """STaRR over the sizes of both windows."""
+    return [run for option in WINDOW_OPTIONS.values() for run in window_runs(bench, option)]
+
+
 def sensitivity(bench: Bench) -> Result:
     """W_t from 1 to 10 with W_n at its default, and W_n from 1 to 10 with W_t at its default."""
-    options = {"W_t": "temporal_window", "W_n": "spatial_window"}
-    sweeps = {s: bench.measure([bench.run(f"starr:{o}={w}") for w in WINDOWS]) for s, o in options.items()}
+    sweeps = {symbol: bench.measure(window_runs(bench, option)) for symbol, option in WINDOW_OPTIONS.items()}
     rows = [{"window": f"{symbol} = {w}", **row} for symbol, found in sweeps.items()
             for w, row in zip(WINDOWS, against(bench, found[2], found), strict=True)]  # fmt: skip
 
@@ -71,7 +86,7 @@ def sensitivity(bench: Bench) -> Result:
         for place, (symbol, found) in enumerate(sweeps.items(), 1):
             axes = figure.add_subplot(1, 2, place)
             line_with_band(axes, list(WINDOWS), found, "both")
-            axes.set_xlabel(f"{symbol} ({options[symbol]}, {'steps' if place == 1 else 'positions'})")
+            axes.set_xlabel(f"{symbol} ({WINDOW_OPTIONS[symbol]}, {'steps' if place == 1 else 'positions'})")
             axes.set_ylabel(BOTH)
             other = axes.twinx()
             other.plot(list(WINDOWS), [m.figures["forwards"] for m in found], "--", color="#c2491d", marker="s")

@@ -10,13 +10,25 @@ from starr.evals.reproduce.figures import accuracy_and_speed
 from starr.evals.reproduce.result import Result, Row
 from starr.evals.run.runs import Run
 
-INTERVALS = "Bars: 95 % Wilson intervals; differences are paired with Bonett-Price intervals."
+INTERVALS = (
+    "95 % intervals: Wilson's of shares (bars), Bonett and Price's of paired differences, the bootstrap's over items "
+    "of forwards and positions."
+)
+
+
+def table1_runs(bench: Bench) -> list[Run]:
+    """One token per step, the fixed threshold, dilated positions and STaRR."""
+    return [bench.run(text) for text in ("confidence", "threshold", "dus", starr_form(bench))]
 
 
 def table1(bench: Bench) -> Result:
     """Confidence (one token per forward), Fast-dLLM's threshold, DUS and STaRR."""
-    runs = [bench.run(text) for text in ("confidence", "threshold", "dus", starr_form(bench))]
-    rows = [
+    return compared(bench, "table1", "Table 1: remasking strategies", table1_runs(bench), paper_table1())
+
+
+def paper_table1() -> list[Row]:
+    """The paper's own lines."""
+    return [
         {
             "data set (paper)": data,
             "model": model,
@@ -28,30 +40,41 @@ def table1(bench: Bench) -> Result:
         for (data, model), columns in paper.TABLE1.items()
         for method, right, speed, up in zip(paper.METHODS, *columns, strict=True)
     ]
-    return compared(bench, "table1", "Table 1: remasking strategies", runs, rows)
+
+
+def table2_runs(bench: Bench) -> list[Run]:
+    """One token per step, and STaRR without and with responsiveness."""
+    return [bench.run(text) for text in ("confidence", starr_form(bench, "responsive=false"), starr_form(bench))]
 
 
 def table2(bench: Bench) -> Result:
     """STaRR without and with Responsiveness Optimization."""
-    runs = [bench.run(text) for text in ("confidence", starr_form(bench, "responsive=false"), starr_form(bench))]
-    return compared(bench, "table2", "Table 2: responsiveness optimization", runs, small(paper.TABLE2))
+    return compared(bench, "table2", "Table 2: responsiveness optimization", table2_runs(bench), small(paper.TABLE2))
+
+
+def table3_runs(bench: Bench) -> list[Run]:
+    """One token per step, and STaRR with and without dKV-Cache and ICE."""
+    form = starr_form(bench)
+    asked = [("confidence", "none", None), (form, "none", None), (form, "dkv", None), (form, "none", "ice-pp"),
+             (form, "dkv", "ice-pp")]  # fmt: skip
+    return [bench.run(strategy, cache, ice=ice) for strategy, cache, ice in asked]
 
 
 def table3(bench: Bench) -> Result:
     """STaRR with dKV-Cache and with in-place prompting (ICE)."""
-    form = starr_form(bench)
-    asked = [("confidence", "none", None), (form, "none", None), (form, "dkv", None), (form, "none", "ice-pp"),
-             (form, "dkv", "ice-pp")]  # fmt: skip
-    runs = [bench.run(strategy, cache, ice=ice) for strategy, cache, ice in asked]
-    return compared(bench, "table3", "Table 3: STaRR with dKV-Cache and ICE", runs, small(paper.TABLE3))
+    return compared(bench, "table3", "Table 3: STaRR with dKV-Cache and ICE", table3_runs(bench), small(paper.TABLE3))
+
+
+def table5_runs(bench: Bench) -> list[Run]:
+    """One token per step, and STaRR whole, in blocks, and in blocks with the dual cache."""
+    form, block = starr_form(bench), bench.block_length
+    return [bench.run("confidence"), bench.run(form), bench.run(form, block_length=block),
+            bench.run(form, "dual", block)]  # fmt: skip
 
 
 def table5(bench: Bench) -> Result:
     """STaRR over the whole canvas, in blocks, and in blocks with the dual cache."""
-    form, block = starr_form(bench), bench.block_length
-    runs = [bench.run("confidence"), bench.run(form), bench.run(form, block_length=block),
-            bench.run(form, "dual", block)]  # fmt: skip
-    return compared(bench, "table5", "Table 5: Block STaRR and Dual Cache", runs, small(paper.TABLE5))
+    return compared(bench, "table5", "Table 5: Block STaRR and Dual Cache", table5_runs(bench), small(paper.TABLE5))
 
 
 def starr_form(bench: Bench, *options: str) -> str:

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from starr.decode.strings import before_stop
-from starr.evals.run.runs import EvalSettings, Run, request_for
+from starr.evals.run.runs import LIMIT, EvalSettings, Run, request_for
 from starr.evals.run.store import Sample, Store
 from starr.evals.stats import paired, sure
 from starr.evals.tasks import Item, Task
@@ -74,7 +74,12 @@ def known(store: Store, work: Workload, done: int) -> bool:
 def decode_chunk(
     model: Model, task: Task, settings: EvalSettings, run: Run, items: Sequence[tuple[int, Item]], rows: int
 ) -> Iterator[Sample]:
-    """Samples of one run in the order in which they finish."""
+    """Samples of one run in the order in which they finish; the limit's come from its oracle."""
+    if run.strategy == LIMIT:
+        from starr.evals.limit import limit_samples
+
+        yield from limit_samples(model, task, settings, items, rows)
+        return
     requests = [(index, item, request_for(model, item, run, settings)) for index, item in items]
     requests.sort(key=lambda r: len(r[2].tokens))
     for place, generation, elapsed in decode(model, [r[2] for r in requests], rows):

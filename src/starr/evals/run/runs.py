@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FORMS = ("chat", "base")
 DEFAULTS = Options()
 STRIDED = 256
+LIMIT = "limit"  # the oracle's run (``starr.evals.limit``), which no strategy's text form names
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class EvalSettings:
 
     @property
     def max_tokens(self) -> int:
-        """Length of the canvas."""
+        """Length of the canvas, in tokens."""
         return self.options.max_tokens
 
     def to_dict(self) -> dict[str, Any]:

@@ -56,6 +56,7 @@ class Store:
         self.folder = folder
         self.path = folder / "samples.jsonl"
         self.samples: dict[tuple[str, int], Sample] = {}
+        self.runs: dict[str, dict[int, Sample]] = {}  # the same, by run and place
         self.file: IO[str] | None = None
 
     def open(self, settings: Mapping[str, Any], *, resume: bool) -> dict[str, Any] | None:
@@ -70,7 +71,7 @@ class Store:
         if settings != before:
             write_whole(self.folder / "settings.json", json.dumps(settings, indent=1))
         for sample in read_samples(self.path):
-            self.samples[sample.run, sample.index] = sample
+            self.keep(sample)
         self.cut_tail()
         return before
 
@@ -103,7 +104,12 @@ class Store:
         assert self.file is not None, "open the store first"
         self.file.write(json.dumps(asdict(sample), ensure_ascii=False) + "\n")
         self.file.flush()
+        self.keep(sample)
+
+    def keep(self, sample: Sample) -> None:
+        """Remember a sample that is on disk."""
         self.samples[sample.run, sample.index] = sample
+        self.runs.setdefault(sample.run, {})[sample.index] = sample
 
     def has(self, run: str, index: int) -> bool:
         """Whether a run has decoded an item."""
@@ -111,7 +117,7 @@ class Store:
 
     def of(self, run: str) -> list[Sample]:
         """The samples of one run, by place."""
-        return sorted((s for (name, _), s in self.samples.items() if name == run), key=lambda s: s.index)
+        return sorted(self.runs.get(run, {}).values(), key=lambda s: s.index)
 
 
 def lock(path: Path) -> IO[str]:
@@ -154,7 +160,7 @@ def read_samples(path: Path) -> Iterable[Sample]:
             yield Sample(**{name: row[name] for name in names})
         except (ValueError, KeyError, TypeError):
             raise LoadError(
-                f"{path} line {number} is not a sample.", hint="Remove the line to go on.", param="out"
+                f"{path} line {number} is not a sample.", hint="Remove the line to continue.", param="out"
             ) from None
 
 

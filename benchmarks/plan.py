@@ -1,0 +1,73 @@
+"""Which results are made, in which order, with how many items: what matters most comes first.
+
+A page may stand in the plan several times with more items each time. All pages share the samples of a model and a
+task, so a later step decodes only what is missing, and the work can be stopped after any step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+TASKS = ("word-problems", "list-functions", "lines", "grids")
+LONG, SHORT = ("list-functions", "word-problems"), ("lines", "grids")  # by their canvas
+ROWS = {"word-problems": 16, "list-functions": 16, "lines": 32, "grids": 32}  # the fastest of 8 to 128 on one core
+FIRST = 300  # items of a point that is compared
+WHOLE = 1000  # items of Table 1
+TRACED = 100  # items of pages that need whole traces, and of a first look at the front
+SLOW = {"confidence": FIRST}  # one token per step on a long canvas
+SLOWER = dict.fromkeys(  # and those that need about as many forwards at every setting
+    ("remdm_llada", *(f"remdm_llada:loops={loops}" for loops in (4, 8, 16)), "saber", "saber:least=1"), TRACED
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One page for one model and task over so many items; ``fewer`` of them for some runs."""
+
+    page: str
+    model: str
+    task: str
+    limit: int
+    fewer: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def stem(self) -> str:
+        """The page's file: word problems have the plain name, and Table 1 is one page over everything."""
+        return self.page if self.page == "table1" or self.task == TASKS[0] else f"{self.page}-{self.task}"
+
+
+def every_step(models: Sequence[str]) -> Iterator[Step]:
+    """The plan; the first model has all pages, the others are in Table 1."""
+    first, oracle = models[0], {"limit": FIRST}
+    for model in models:
+        yield from (Step("table1", model, task, WHOLE, oracle) for task in SHORT)
+        yield from (Step("table1", model, task, FIRST) for task in LONG)
+    yield from (Step("parallel", first, task, WHOLE) for task in SHORT)
+    yield from (Step("parallel", first, task, FIRST) for task in LONG)
+    for page in ("table3", "table2", "table5", "ablation", "limit", "calibrated"):
+        yield Step(page, first, TASKS[0], FIRST)
+    yield from (Step(page, first, TASKS[0], TRACED) for page in ("patterns", "zones", "case-study"))
+    yield from (Step("limit", first, task, FIRST) for task in TASKS[1:])
+    yield from (Step("front", first, task, FIRST) for task in SHORT)
+    for model in models:
+        yield from (Step("table1", model, task, WHOLE, SLOW | oracle) for task in LONG)
+    yield Step("sensitivity", first, TASKS[0], FIRST)
+    yield Step("front", first, "word-problems", TRACED)
+    yield from (Step("front", first, task, FIRST, SLOWER) for task in LONG)
+    for model in models:
+        yield from (Step("table1", model, task, WHOLE, oracle) for task in LONG)
+
+
+def chosen(models: Sequence[str], tasks: Sequence[str], pages: Sequence[str] | None, most: int | None) -> list[Step]:
+    """The plan's steps of these tasks and pages, each with at most so many items, and none twice."""
+    steps = [s for s in every_step(models) if s.task in tasks and (pages is None or s.page in pages)]
+    if most is not None:
+        steps = [
+            replace(s, limit=min(s.limit, most), fewer={n: min(c, most) for n, c in s.fewer.items()}) for s in steps
+        ]
+    kept: list[Step] = []
+    for step in steps:
+        if step not in kept:
+            kept.append(step)
+    return kept
