@@ -10,7 +10,7 @@ from starr.evals.tasks import Grade, Item, Task, grids, lines, list_functions, w
 from starr.evals.tasks.problem import Problem
 
 SOURCES = {source.TASK: source for source in (word_problems, list_functions, lines, grids)}
-CANVAS = {"word-problems": 128, "list-functions": 128, "lines": 32, "grids": 32}
+CANVAS = {"word-problems": 128, "list-functions": 96, "lines": 32, "grids": 32}
 
 
 def load(name: str, data: Path | None = None) -> Task:
