@@ -30,9 +30,9 @@ def about(folder: Path) -> str:
     parts = [
         TITLE,
         "*right* is the answer's grade, *formed* says that every part of a text is one that the task allows, and "
-        "*both* is what comparisons go by. Forwards, positions and grades are the same on every machine; seconds are of "
-        "the machine named. This page is written by `python -m docs.about_results` from the results beside it, and they by "
-        "`python -m benchmarks.results`.",
+        "*both* is what comparisons go by. Forwards, positions and grades are the same on every machine; seconds are "
+        "of the machine named. This page is written by `python -m docs.about_results` from the results beside it, and "
+        "they by `python -m benchmarks.results`.",
         *sections(found),
         "## Pages",
         lines_of(["page", "n", "model", "date"], [[*line] for line in pages(found)]),
