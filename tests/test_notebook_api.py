@@ -118,6 +118,25 @@ def test_what_is_no_prompt_is_one_clear_error(model, prompt):
         starr.stream(model, prompt, max_tokens=4)
 
 
+@pytest.mark.parametrize("name", ["strategy", "cache", "ice"])
+@pytest.mark.parametrize("wrong", [5, ["starr"], starr.Strategy])
+def test_what_is_no_member_is_one_clear_error(model, name, wrong):
+    with pytest.raises(InputError, match=rf"^A {name} is given as text \(name:option=value\) or as an instance"):
+        starr.generate(model, "some prompt", max_tokens=4, **{name: wrong})
+
+
+def test_a_class_in_place_of_an_instance_gets_its_brackets(model):
+    with pytest.raises(InputError, match=r"Write Threshold\(\)\.$"):
+        starr.generate(model, "some prompt", max_tokens=4, strategy=type(starr.strategy("threshold")))
+
+
+def test_lists_of_what_there_is_are_short():
+    shown = repr(next(entry for entry in starr.strategies() if entry.name == "threshold"))
+    assert shown.startswith("<threshold:tau=0.9,")
+    assert "Fast-dLLM" in shown
+    assert all(len(repr(entry)) < 400 for entry in starr.strategies())
+
+
 def test_no_prompts_give_no_results(model):
     assert starr.generate(model, []) == []
 

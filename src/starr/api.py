@@ -223,7 +223,7 @@ def is_many(prompt: Any) -> bool:
         return False
     if isinstance(prompt, Mapping | bytes) or not isinstance(prompt, Sequence):
         kind = type(prompt).__name__
-        raise InputError(f"A prompt is text, messages or token ids, got a {kind}: {prompt!r:.60}.", param="prompt")
+        raise InputError(f"A prompt is text, messages or token ids, not {kind}: {prompt!r:.60}.", param="prompt")
     kinds = {kind_of(part) for part in prompt}
     if len(kinds) > 1 or "other" in kinds:
         raise InputError(

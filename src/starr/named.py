@@ -53,6 +53,10 @@ class Entry(Generic[T]):
     help: str
     presets: dict[str, dict[str, Any]]
 
+    def __repr__(self) -> str:
+        given = ",".join(f"{option.name}={option.default}" for option in self.options)
+        return f"<{self.name}{':' if given else ''}{given} ({self.paper})>"
+
 
 def option(
     default: Any, help: str, *, choices: tuple[str, ...] = (), low: float | None = None, high: float | None = None
@@ -112,7 +116,7 @@ class Registry(Generic[T]):
     def parse(self, text: str | T) -> T:
         """Make a member from its text form; a member itself passes through."""
         if not isinstance(text, str):
-            return text
+            return self.checked(text)
         if len(text) > MOST_TEXT:
             raise InputError(
                 f"The text of a {self.kind} has at most {MOST_TEXT} characters, got {len(text)}.", param=self.kind
@@ -123,6 +127,16 @@ class Registry(Generic[T]):
             if name not in known:
                 raise InputError(f"Unknown {self.kind} {name!r}.", hint=did_you_mean(name, known), param=self.kind)
         return self.build(self.entries[name], split_options(rest, self.kind))
+
+    def checked(self, thing: Any) -> T:
+        """A member; anything else is an error that says what is one."""
+        kinds = tuple(entry.kind for entry in self.entries.values()) if self.base is None else (self.base,)
+        if not isinstance(thing, kinds):
+            hint = f"Write {thing.__name__}()." if isinstance(thing, type) and issubclass(thing, kinds) else ""
+            rule = f"A {self.kind} is given as text (name:option=value) or as an instance, not as {thing!r:.60}."
+            raise InputError(rule, hint=hint, param=self.kind)
+        found: T = thing
+        return found
 
     def build(self, entry: Entry[T], given: dict[str, str]) -> T:
         """A member from options in text; those given beside a preset win."""
