@@ -24,7 +24,8 @@ SAME += [Case("edit:tau=0.3,edit=0.3", block, of_edit(0.3, 0.3), "LLaDA2.1") for
 def test_same_tokens_and_forwards_on_random_weights(case, shift):
     if shift and not case.shifted:
         pytest.skip("the loop does not know models that predict the next position")
-    found = compared(tiny_model(shift=shift, sharpness=6.0), case, PROMPTS, 64)
+    sharpness = 3.0 if shift and case.strategy == "wino" else 6.0  # at 6 the least likely held tokens tie on the grid
+    found = compared(tiny_model(shift=shift, sharpness=sharpness), case, PROMPTS, 64)
     assert (found.tokens, found.forwards) == (3, 3)
 
 

@@ -74,6 +74,7 @@ def options_of(form: str) -> dict:
 
 
 EMPTY = "its code spends forwards on steps that commit nothing; ours commits one there, and so does the loop"
+FAINT = "held tokens with a probability below 2^-17 are equally unlikely to ours, and go left to right"
 LLADA = "LLaDA's code (41760b9), arXiv:2502.09992"
 DREAM = "Dream's code (published with its weights), arXiv:2508.15487"
 FAST = "Fast-dLLM's code (f6b35ec), arXiv:2505.22618"
@@ -134,7 +135,7 @@ CASES = (
     Case(GROWING, None, of_daedal(GROWING), "DAEDAL's code, arXiv:2508.00819"),
     Case(
         "wino", 32, rule(lambda: RefWino(0.6, 0.9, 0.7, 5, 20)), "WINO's code (84964c7), arXiv:2507.18578",
-        loop=ShadowLoop, shifted=False,
+        FAINT, loop=ShadowLoop,
     ),
     Case(
         "saber", 32, rule(lambda: RefSaber(2, 8), back=True), "Saber's code (49579a9), arXiv:2510.18165",
@@ -149,8 +150,7 @@ CASES = (
         rule(lambda: Stateless(hierarchy, tau=0.9, low=0.4, revoke=True, revoke_below=0.4)), DINFER,
     ),
     Case(
-        "remdm_llada", None, rule(lambda: RefReMDMForLLaDA(0.875, 32)), PC,
-        "held tokens with a probability below 2^-17 are equally unlikely to ours, and go left to right",
+        "remdm_llada", None, rule(lambda: RefReMDMForLLaDA(0.875, 32)), PC, FAINT,
     ),
     Case("edit", None, of_edit(0.95, 0.9), EDIT),
     Case("edit", 32, of_edit(0.95, 0.9), EDIT),

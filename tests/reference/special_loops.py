@@ -60,7 +60,7 @@ class CachedLoop(Loop):
 
 @dataclass
 class ShadowLoop(Loop):
-    """WINO: a second block of masks at the open block's positions, each blind to the token that it stands for."""
+    """WINO: a second block of masks where the open block is predicted, each blind to the token that it stands for."""
 
     block: int = 32
 
@@ -70,7 +70,8 @@ class ShadowLoop(Loop):
         size, first = len(self.prompt) + self.length, self.masked.index(True) // self.block * self.block
         start = len(self.prompt) + first
         tokens = torch.tensor([self.prompt + self.canvas + [self.mask] * self.block])
-        positions = torch.tensor([[*range(size), *range(start, start + self.block)]])
+        shadow = start - 1 if self.model.spec.shift else start
+        positions = torch.tensor([[*range(size), *range(shadow, shadow + self.block)]])
         sees = torch.ones(size + self.block, size + self.block, dtype=torch.bool)
         sees[:size, size:] = False
         for j in range(self.block):

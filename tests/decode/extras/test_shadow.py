@@ -1,5 +1,6 @@
 """The shadow block: invisible to the row, blind to the token it stands for."""
 
+import pytest
 import torch
 
 from starr.decode.extras.shadow import with_shadow
@@ -19,9 +20,10 @@ def one_layer() -> Transformer:
     return net
 
 
-def shadows(net, tokens, length=6):
+def shadows(net, tokens, shift=False):
     row, window = torch.tensor([[*tokens, 0]]), torch.tensor([[2, 3, 4, 5]])
-    return with_shadow(net, row, torch.tensor([length]), window, MASK, window)[0].split([4, 4])
+    masks = torch.full_like(window, MASK)
+    return with_shadow(net, row, torch.tensor([6]), window, masks, window, shift=shift)[0].split([4, 4])
 
 
 def test_the_row_is_as_it_would_be_without_a_shadow():
@@ -30,9 +32,21 @@ def test_the_row_is_as_it_would_be_without_a_shadow():
     assert torch.allclose(own, net(torch.tensor([tokens]))[0, 2:], atol=1e-6)
 
 
-def test_a_shadow_sees_every_token_but_its_own():
+@pytest.mark.parametrize("shift", [False, True])
+def test_a_shadow_sees_every_token_but_its_own(shift):
     net = one_layer()
-    _, before = shadows(net, [7, 8, 9, 10, 11, 12])
-    _, after = shadows(net, [7, 8, 9, 30, 11, 12])
+    _, before = shadows(net, [7, 8, 9, 10, 11, 12], shift)
+    _, after = shadows(net, [7, 8, 9, 30, 11, 12], shift)
     same = [torch.allclose(a, b, atol=1e-6) for a, b in zip(before, after, strict=True)]
     assert same == [False, True, False, False]
+
+
+def test_where_logits_are_shifted_it_stands_one_position_to_the_left():
+    """A mask at position 2 that is blind to column 3, made by hand, is the shadow of column 3."""
+    net, tokens = one_layer(), [7, 8, 9, 10, 11, 12]
+    _, found = shadows(net, tokens, shift=True)
+    sees = torch.ones(1, 10, 10, dtype=torch.bool)
+    sees[0, 7, 3] = False
+    row = torch.tensor([[*tokens, MASK, MASK, MASK, MASK]])
+    by_hand = net(row, torch.tensor([[0, 1, 2, 3, 4, 5, 1, 2, 3, 4]]), attend=sees)[0, 7]
+    assert torch.allclose(found[1], by_hand, atol=1e-6)

@@ -1,5 +1,8 @@
 """A shadow block of masks behind the row, in the same forward (wino, arXiv:2507.18578).
 
+The paper has it for models that predict a position in place. Where logits are shifted (Dream), a shadow stands one
+position to the left of the token that it is blind to, because the state there is the one that predicts it.
+
 Letters: K rows, C columns (the last one spare), W window positions, O observed positions, D width.
 """
 
@@ -40,9 +43,10 @@ class Shadow(Guest):
         return {SHADOW: torch.zeros_like(canvas.confidence)}
 
     def forward(self, call: ForwardCall, wanted: Tensor) -> GuestStates:
-        canvas, mask_id = call.canvas, self.model.spec.mask_id
+        canvas, spec = call.canvas, self.model.spec
         tokens, length, window = rows_of(self.rows, canvas.tokens, canvas.length, call.window)
-        states = with_shadow(self.model.net, tokens, length, window, mask_id, wanted)
+        masks = torch.full_like(window, spec.mask_id)
+        states = with_shadow(self.model.net, tokens, length, window, masks, wanted, shift=spec.shift)
         return GuestStates(states[:, : wanted.shape[1]], states[:, wanted.shape[1] :])
 
     def observe(self, canvas: Canvas, window: Tensor, states: Tensor | None) -> Canvas:
@@ -60,12 +64,13 @@ class Shadow(Guest):
 
 
 def with_shadow(
-    net: Transformer, tokens: Tensor, length: Tensor, window: Tensor, mask_id: int, wanted: Tensor
+    net: Transformer, tokens: Tensor, length: Tensor, window: Tensor, masks: Tensor, wanted: Tensor, *, shift: bool
 ) -> Tensor:
-    """(K, O + W, D): a whole forward over tokens (K, C) with a shadow block of masks behind it.
+    """(K, O + W, D): a whole forward over tokens (K, C) with a shadow block of ``masks`` (K, W) behind it.
 
-    Shadow j stands at the position of window column ``window[:, j]`` and sees everything but that column. Nobody else
-    sees the shadow. So its states, the last W, give the leave-one-out distributions of held tokens.
+    Shadow j stands at the position that predicts window column ``window[:, j]`` (itself, or with ``shift`` the one
+    before) and sees everything but that column. Nobody else sees the shadow. So its states, the last W, give the
+    leave-one-out distributions of held tokens.
     """
     rows, columns = tokens.shape
     width = window.shape[1]
@@ -76,8 +81,8 @@ def with_shadow(
     by_shadow = torch.cat([valid[:, None] & not_own, real[:, None].expand(rows, width, width)], dim=2)
     shadow = torch.arange(columns, columns + width, device=tokens.device).expand(rows, width)
     return net(  # type: ignore[no-any-return]
-        torch.cat([tokens, torch.full_like(window, mask_id)], dim=1),
-        torch.cat([at.expand(rows, columns), window], dim=1),
+        torch.cat([tokens, masks], dim=1),
+        torch.cat([at.expand(rows, columns), (window - int(shift)).clamp(min=0)], dim=1),
         attend=torch.cat([seen, by_shadow], dim=1),
         wanted=torch.cat([wanted, shadow], dim=1),
     )
