@@ -11,7 +11,7 @@ import starr
 from tests.deploy.load import ask_all, asks, expected
 from tests.deploy.proxy import NGINX, ServerProcess, proxy, wait_for
 from tests.model.tiny import LLADA_CONFIG, write_llada
-from tests.server.http.test_streams import slowed
+from tests.server.nets import slowed
 from tests.server.running import running, wait_until
 
 pytestmark = pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install nginx-light, or make test as root")

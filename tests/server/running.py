@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
 
 import httpx
 import openai
 
 from starr.server.settings import Settings
 from starr.server.start import server_of
+
+PATIENCE = 120.0  # seconds, on a machine that does other things too
+http = SimpleNamespace(
+    get=partial(httpx.get, timeout=PATIENCE),
+    post=partial(httpx.post, timeout=PATIENCE),
+    stream=partial(httpx.stream, timeout=PATIENCE),
+    Client=partial(httpx.Client, timeout=PATIENCE),
+)
 
 
 @dataclass(frozen=True)
@@ -44,12 +55,24 @@ def in_thread(work):
         return threads.submit(work).result()
 
 
-def wait_until(test, seconds=30.0):
+def wait_until(test, seconds=PATIENCE):
     """Wait for something that another thread brings about."""
     end = time.monotonic() + seconds
     while not test():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.01)
+
+
+def logged(records, **wanted):
+    """The only line of the access log with these values; waited for, because it is written after the answer."""
+
+    def found():
+        lines = [json.loads(record.getMessage()) for record in list(records) if record.name == "starr.access"]
+        return [line for line in lines if wanted.items() <= line.items()]
+
+    wait_until(found)
+    (line,) = found()
+    return line
 
 
 @contextmanager
@@ -63,7 +86,7 @@ def running(load, *, loaded=True, **settings):
     here = Running(f"http://{host}:{port}", server.config.app.state.service, server, thread)
     try:
         if loaded:
-            wait_until(lambda: httpx.get(f"{here.url}/health").status_code == 200)
+            wait_until(lambda: http.get(f"{here.url}/health").status_code == 200)
         yield here
     finally:
         here.stop()

@@ -3,23 +3,21 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
-
-from tests.server.http.test_streams import slowed
-from tests.server.running import running, wait_until
+from tests.server.nets import Gate
+from tests.server.running import http, running, wait_until
 
 BODY = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 100, "stream": True}
 
 
 def codes(here):
-    return [httpx.get(f"{here.url}{path}").status_code for path in ("/health", "/health/ready")]
+    return [http.get(f"{here.url}{path}").status_code for path in ("/health", "/health/ready")]
 
 
 def test_a_server_without_a_model_is_neither(model):
     go_on = threading.Event()
 
     def load():
-        assert go_on.wait(30)
+        assert go_on.wait(120)
         return model
 
     with running(load, loaded=False) as here:
@@ -29,15 +27,18 @@ def test_a_server_without_a_model_is_neither(model):
 
 
 def test_a_full_queue_is_well_but_not_ready(model):
-    with running(lambda: slowed(model, 0.02), engines=1, max_rows=1, max_queue=1) as here:
+    gate = Gate(model)
+    with running(lambda: gate.model, engines=1, max_rows=1, max_queue=1) as here:
         post = f"{here.url}/v1/chat/completions"
         assert codes(here) == [200, 200]
-        with httpx.stream("POST", post, json=BODY), httpx.Client() as client:
+        gate.shut()
+        with http.stream("POST", post, json=BODY), http.Client() as client:
             wait_until(lambda: here.pool.running == 1)
             with client.stream("POST", post, json=BODY):
                 wait_until(lambda: here.pool.waiting == 1)
                 assert codes(here) == [200, 503]
-                assert "the most is 1" in httpx.get(f"{here.url}/health/ready").json()["error"]["message"]
+                assert "the most is 1" in http.get(f"{here.url}/health/ready").json()["error"]["message"]
+        gate.open()
         wait_until(lambda: codes(here) == [200, 200])
 
 
@@ -51,7 +52,7 @@ def test_an_engine_that_has_ended_is_neither(model):
     with running(lambda: model, engines=1) as here:
         (worker,) = here.pool.workers
         worker.close()
-        worker.thread.join(timeout=30)
+        worker.thread.join(timeout=120)
         assert codes(here) == [503, 503]
 
 
@@ -59,9 +60,9 @@ def test_rows_of_an_engine_that_has_ended_can_be_given_up(model):
     with running(lambda: model, engines=1) as here, ThreadPoolExecutor(1) as threads:
         (worker,) = here.pool.workers
         worker.close()
-        worker.thread.join(timeout=30)
+        worker.thread.join(timeout=120)
         body = BODY | {"stream": False}
-        asking = threads.submit(httpx.post, f"{here.url}/v1/chat/completions", json=body, timeout=60)
+        asking = threads.submit(http.post, f"{here.url}/v1/chat/completions", json=body)
         wait_until(lambda: worker.tickets)
         here.pool.give_up()
         answer = asking.result()

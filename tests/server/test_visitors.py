@@ -7,6 +7,9 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -16,7 +19,8 @@ from starr.errors import InputError, WorkError
 from starr.server.connections import listen, most_connections
 from starr.server.http.visitors import refusal
 from starr.server.settings import Settings
-from tests.server.running import running, wait_until
+from tests.deploy.proxy import free_port
+from tests.server.running import http, logged, running, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 JSON = {"Content-Type": "application/json"}
@@ -58,10 +62,10 @@ def test_a_body_must_say_that_it_is_json(kind):
 
 def test_refusals_on_the_wire(model):
     with running(lambda: model) as here:
-        rebound = httpx.get(f"{here.url}/v1/models", headers={"Host": "evil.example"})
+        rebound = http.get(f"{here.url}/v1/models", headers={"Host": "evil.example"})
         assert rebound.status_code == 403
         assert "--allow-host" in rebound.json()["error"]["message"]
-        form = httpx.post(f"{here.url}/tokenize", content=b'{"prompt": "a"}', headers={"Content-Type": "text/plain"})
+        form = http.post(f"{here.url}/tokenize", content=b'{"prompt": "a"}', headers={"Content-Type": "text/plain"})
         assert form.status_code == 415
         assert "Content-Type" in form.json()["error"]["message"]
 
@@ -71,8 +75,8 @@ def test_keys(model):
         Settings(api_key=" ")
     with running(lambda: model, api_key="k", cors=("http://page",)) as here:
         for scheme in ("Bearer", "bearer", "BEARER"):
-            assert httpx.get(f"{here.url}/v1/models", headers={"Authorization": f"{scheme} k"}).status_code == 200
-        refused = httpx.get(f"{here.url}/v1/models", headers={"Origin": "http://page"})
+            assert http.get(f"{here.url}/v1/models", headers={"Authorization": f"{scheme} k"}).status_code == 200
+        refused = http.get(f"{here.url}/v1/models", headers={"Origin": "http://page"})
         assert refused.status_code == 401
         assert refused.headers["access-control-allow-origin"] == "http://page"
 
@@ -81,39 +85,41 @@ def test_keys(model):
 def test_forwarded_for_is_believed_only_if_told_so(model, caplog, trusted):
     caplog.set_level("INFO", "starr.access")
     with running(lambda: model, trust_proxy=trusted) as here:
-        httpx.get(f"{here.url}/version", headers={"X-Forwarded-For": "6.6.6.6"})
-        wait_until(lambda: logged("/version", caplog.records))  # a line is written after its answer was sent
-    (line,) = logged("/version", caplog.records)
+        http.get(f"{here.url}/version", headers={"X-Forwarded-For": "6.6.6.6"})
+        line = logged(caplog.records, path="/version")
     assert (line["client"] == "6.6.6.6") is trusted
 
 
-def logged(path, records):
-    """The access log's lines about ``path``."""
-    lines = [json.loads(record.getMessage()) for record in records if record.name == "starr.access"]
-    return [line for line in lines if line["path"] == path]
+def ended(wire):
+    """Whether the server has closed a connection, with or without unread bytes."""
+    try:
+        return wire.recv(10) == b""
+    except ConnectionError:
+        return True
 
 
 def test_idle_connections_are_closed_and_capped(model):
     with running(lambda: model, header_timeout=0.5, max_connections=6) as here:
         host, port = here.url.removeprefix("http://").split(":")
-        idle = [socket.create_connection((host, int(port)), timeout=10) for _ in range(20)]
+        idle = [socket.create_connection((host, int(port)), timeout=120) for _ in range(20)]
         assert len(here.server.server_state.connections) <= 6
-        idle[0].sendall(b"GET /health HTT")  # never goes on
+        with suppress(ConnectionError):  # closed already, where connecting took long
+            idle[0].sendall(b"GET /health HTT")  # never goes on
         wait_until(lambda: not here.server.server_state.connections)
-        assert idle[0].recv(10) == b""
-        assert httpx.get(f"{here.url}/health").status_code == 200
+        assert ended(idle[0])
+        assert http.get(f"{here.url}/health").status_code == 200
         for wire in idle:
             wire.close()
 
 
 def test_a_second_request_on_a_kept_connection_has_the_deadline_too(model):
-    with running(lambda: model, header_timeout=0.5) as here:
+    with running(lambda: model, header_timeout=2.0) as here:
         host, port = here.url.removeprefix("http://").split(":")
-        with socket.create_connection((host, int(port)), timeout=10) as wire:
+        with socket.create_connection((host, int(port)), timeout=120) as wire:
             wire.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b"200" in wire.recv(4096)
             wire.sendall(b"GET /ver")
-            assert wire.recv(4096) == b""
+            assert ended(wire)
 
 
 def test_the_cap_stays_below_the_file_limit():
@@ -136,15 +142,9 @@ def started(files, port, stderr):
     return subprocess.Popen([sys.executable, "-c", SERVE, str(files), str(port)], stderr=stderr, cwd=ROOT, env=env)
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
 def healthy(port):
     try:
-        return httpx.get(f"http://127.0.0.1:{port}/health", timeout=5).status_code == 200
+        return http.get(f"http://127.0.0.1:{port}/health", timeout=5).status_code == 200
     except httpx.HTTPError:
         return False
 
@@ -154,15 +154,15 @@ def test_idle_sockets_and_an_unread_stderr_do_not_stop_the_server(tmp_path):
     port = free_port()
     child = started(64, port, subprocess.PIPE)
     try:
-        wait_until(lambda: healthy(port), 60)
-        idle = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(80)]
-        wait_until(lambda: healthy(port), 30)
+        wait_until(lambda: healthy(port), 300)
+        idle = [socket.create_connection(("127.0.0.1", port), timeout=120) for _ in range(80)]
+        wait_until(lambda: healthy(port))
         for wire in idle:
             wire.close()
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
+        with http.Client(base_url=f"http://127.0.0.1:{port}") as client:
             for _ in range(1500):  # more log than a pipe holds
                 client.get("/version", headers={"X-Padding": "x"})
-        assert healthy(port)
+        wait_until(lambda: healthy(port))
     finally:
         child.kill()
         _, said = child.communicate()
@@ -176,9 +176,9 @@ def test_no_field_name_begins_a_line(tmp_path):
     with (tmp_path / "log").open("wb") as log:
         child = started(0, port, log)
         try:
-            wait_until(lambda: healthy(port), 60)
+            wait_until(lambda: healthy(port), 300)
             forged = 'x\n{"time": 0, "client": "forged"}\n'
-            httpx.post(f"http://127.0.0.1:{port}/v1/completions", json={"prompt": "a", "max_tokens": 2, forged: 1})
+            http.post(f"http://127.0.0.1:{port}/v1/completions", json={"prompt": "a", "max_tokens": 2, forged: 1})
             wait_until(lambda: "ignored fields" in (tmp_path / "log").read_text())
         finally:
             child.kill()
@@ -193,7 +193,7 @@ def test_a_port_in_use_is_one_line():
         with pytest.raises(WorkError, match="in use"):
             listen(Settings(port=port))
         words = [sys.executable, "-m", "starr.cli.main", "serve", "--port", str(port), "--quiet"]
-        told = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=120, check=False)
+        told = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=300, check=False)
     assert told.returncode == 1
     assert len(told.stderr.splitlines()) == 1, told.stderr
 
@@ -202,14 +202,14 @@ def test_health_knows_dead_and_stuck_engines(model):
     with running(lambda: model, engines=1, stuck=1.0) as here:
         worker = here.pool.workers[0]
         worker.began = time.monotonic() - 5
-        answer = httpx.get(f"{here.url}/health")
+        answer = http.get(f"{here.url}/health")
         assert answer.status_code == 503
         assert "in one step for" in answer.json()["error"]["message"]
         worker.began = None
         real, worker.thread = worker.thread, threading.Thread()
-        assert "dead" in httpx.get(f"{here.url}/health").json()["error"]["message"]
+        assert "dead" in http.get(f"{here.url}/health").json()["error"]["message"]
         worker.thread = real
-        assert httpx.get(f"{here.url}/health").status_code == 200
+        assert http.get(f"{here.url}/health").status_code == 200
 
 
 # ---- planning
@@ -220,8 +220,8 @@ def test_planning_is_bounded(model):
 
         def ask(**body):
             began = time.monotonic()
-            answer = httpx.post(f"{here.url}/v1/completions", json={"max_tokens": 2} | body, timeout=60)
-            assert time.monotonic() - began < 10
+            answer = http.post(f"{here.url}/v1/completions", json={"max_tokens": 2} | body)
+            assert time.monotonic() - began < 60
             return answer.status_code, answer.json().get("error", {}).get("message", "")
 
         assert ask(prompt=["a"] * 200_000) == (400, "The request has 200000 rows, the most is 8.")
@@ -232,33 +232,28 @@ def test_planning_is_bounded(model):
 
 
 def test_planning_counts_against_the_deadline_and_leaves_health_alone(model):
-    slow = threading.Event()
+    """Reading waits until the test is over: requests end at their deadline, and /health is answered meanwhile."""
+    begun, over = threading.Event(), threading.Event()
 
     class Slow:
         def __getattr__(self, name):
             return getattr(model.tokenizer, name)
 
         def encode(self, text):
-            slow.wait(3.0)
+            begun.set()
+            over.wait(600)
             return model.tokenizer.encode(text)
 
-    from dataclasses import replace
+    with running(lambda: replace(model, tokenizer=Slow())) as here, ThreadPoolExecutor(8) as threads:
 
-    with running(lambda: replace(model, tokenizer=Slow())) as here:
-        answers = []
-
-        def ask():
+        def ask(_):
             body = {"prompt": "a", "max_tokens": 2, "timeout": 0.5}
-            answers.append(httpx.post(f"{here.url}/v1/completions", json=body, timeout=60).status_code)
+            return http.post(f"{here.url}/v1/completions", json=body).status_code
 
-        asking = [threading.Thread(target=ask) for _ in range(8)]
-        for thread in asking:
-            thread.start()
-        time.sleep(0.2)
-        began = time.monotonic()
-        assert httpx.get(f"{here.url}/health").status_code == 200
-        assert time.monotonic() - began < 2
-        for thread in asking:
-            thread.join()
-        assert answers == [408] * 8
-        slow.set()
+        asking = threads.map(ask, range(8))
+        try:
+            assert begun.wait(120)
+            assert http.get(f"{here.url}/health").status_code == 200
+            assert list(asking) == [408] * 8
+        finally:
+            over.set()

@@ -3,11 +3,9 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
-
 from starr.decode.strategies.threshold import Threshold
 from starr.server.http.streams import Stream
-from tests.server.running import running
+from tests.server.running import http, running
 
 BODY = {"prompt": "abc", "max_tokens": 24, "strategy": "confidence"}
 
@@ -17,7 +15,7 @@ def test_a_stream_that_fails_ends_with_an_error_event(server, monkeypatch):
         raise ZeroDivisionError
 
     monkeypatch.setattr(Stream, "news", broken)
-    lines = httpx.post(f"{server.url}/v1/completions", json=BODY | {"stream": True}).text.strip().splitlines()
+    lines = http.post(f"{server.url}/v1/completions", json=BODY | {"stream": True}).text.strip().splitlines()
     said = json.loads(lines[-1].removeprefix("data: "))
     assert said["error"]["message"] == "The server failed (ZeroDivisionError)."
 
@@ -36,8 +34,8 @@ def test_a_bad_row_fails_alone(model, monkeypatch):
         bodies = [BODY] * 3 + [BODY | {"strategy": "threshold:tau=0.123"}] + [BODY | {"strategy": "threshold"}] * 3
 
         def ask(body):
-            return httpx.post(f"{here.url}/v1/completions", json=body, timeout=120).status_code
+            return http.post(f"{here.url}/v1/completions", json=body).status_code
 
         with ThreadPoolExecutor(7) as threads:
             assert list(threads.map(ask, bodies)) == [200] * 3 + [500] + [200] * 3
-        assert httpx.get(f"{here.url}/health").status_code == 200
+        assert http.get(f"{here.url}/health").status_code == 200

@@ -6,11 +6,12 @@ import threading
 import time
 from enum import Enum
 
-import httpx
 import jsonschema
 import openai
 import pytest
 from pydantic import BaseModel, Field
+
+from tests.server.running import http
 
 MESSAGES = [{"role": "user", "content": "Say something."}]
 
@@ -130,7 +131,7 @@ def test_hostile_expressions_block_nobody(server, client):
 
     def attack(pattern):
         body = {"messages": MESSAGES, "max_tokens": 8, "regex": pattern}
-        codes.append(httpx.post(f"{server.url}/v1/chat/completions", json=body, timeout=120).status_code)
+        codes.append(http.post(f"{server.url}/v1/chat/completions", json=body).status_code)
 
     threads = [threading.Thread(target=attack, args=(pattern,)) for pattern in hostile]
     for thread in threads:

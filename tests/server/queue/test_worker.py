@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import random
 import threading
-import time
 from dataclasses import replace
 
 import pytest
@@ -17,6 +16,8 @@ from starr.server.queue.job import Job
 from starr.server.queue.lane import cost, size_of
 from starr.server.queue.pool import Closing, Full, Pool
 from starr.server.settings import Settings
+from tests.server.nets import Gate
+from tests.server.running import PATIENCE, wait_until
 
 SETTINGS = Settings(engines=1, max_rows=4, max_positions=1024, max_queue=64)
 
@@ -33,10 +34,10 @@ def loop():
 
 
 def on(loop, work):
-    return asyncio.run_coroutine_threadsafe(work, loop).result(timeout=60)
+    return asyncio.run_coroutine_threadsafe(work, loop).result(timeout=PATIENCE)
 
 
-async def job_of(requests, stops=(), timeout=60.0):
+async def job_of(requests, stops=(), timeout=PATIENCE):
     return Job(requests, stops, timeout)
 
 
@@ -200,18 +201,18 @@ def test_a_failed_forward_fails_its_rows_and_nothing_else(model, loop):
 
 
 def test_shutting_down_finishes_or_returns_what_is_settled(writer, loop):
-    class Slow(Broken):
-        def __call__(self, *args, **more):
-            time.sleep(0.02)
-            return self.net(*args, **more)
-
-    pool = Pool(replace(writer, net=Slow(writer.net, None)), replace(SETTINGS, max_rows=1))
+    """One row is done; the other one has begun, and its forward does not come back in time."""
+    gate = Gate(writer)
+    pool = Pool(gate.model, replace(SETTINGS, max_rows=1))
     short = on(loop, job_of([row(writer, max_tokens=4)]))
     long = on(loop, job_of([row(writer, max_tokens=200, strategy="confidence", block_length=2, eos="never")]))
     for job in (short, long):
         pool.submit(job)
     pool.start()
-    pool.stop(1.0)
+    wait_until(lambda: short.over and long.tickets[0].event and long.tickets[0].event.text)
+    gate.hold()
+    pool.stop(0.2)
+    gate.open()
     assert short.tickets[0].event.done
     assert long.over
     assert not long.tickets[0].event.done
@@ -222,5 +223,5 @@ def test_shutting_down_finishes_or_returns_what_is_settled(writer, loop):
     assert expected.startswith(long.tickets[0].event.text)
     with pytest.raises(Closing, match="shutting down"):
         pool.submit(on(loop, job_of([row(writer)])))
-    pool.workers[0].thread.join(timeout=10)
+    pool.workers[0].thread.join(timeout=PATIENCE)
     assert not pool.workers[0].thread.is_alive()
