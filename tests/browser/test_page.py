@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+import starr
+from benchmarks.structured_runs import block_model
 from tests.viewer.traces import make
 
 pytestmark = pytest.mark.browser
@@ -174,3 +176,16 @@ def test_sealed_blocks_of_a_block_causal_trace_are_framed(show):
     one.page.click("#end")
     one.settle()
     assert one.page.locator(".text .sealed.last").count() == 3
+
+
+def test_a_position_shows_which_tokens_a_constraint_allows(show):
+    """The trace of a real run in blocks: the set behind every proposal of a position."""
+    model = block_model(6, "sdar")
+    run = starr.generate(model, "abcab", regex="[xyz]{9}(yes|no)", max_tokens=12, trace=True)
+    one = show([run.trace.to_dict()], link="#t=1")
+    one.page.click("#lane0-0")
+    one.settle()
+    assert 'of 3 allowed: "x" "y" "z"' in one.page.text_content("#life-proposals")
+    one.page.click("#lane0-11")
+    one.settle()
+    assert "allowed:" in one.page.text_content("#life-proposals")

@@ -26,6 +26,15 @@ def test_a_trace_comes_back_as_it_was_written(trace, tmp_path):
     assert keys | {"action"} <= step.keys()
 
 
+def test_a_trace_of_a_block_causal_run_comes_back_with_its_phases(tmp_path):
+    run = starr.generate(tiny_model(block=8), "a prompt", max_tokens=12, trace=True)
+    run.trace.save(tmp_path / "trace.json")
+    again = starr.Trace.load(tmp_path / "trace.json")
+    assert again.stats.prefill == run.stats.prefill
+    assert again.stats.seal == run.stats.seal
+    assert again.to_dict()["stats"] == run.trace.to_dict()["stats"]
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [

@@ -160,7 +160,9 @@ class Trace:
         known = {f.name for f in fields(cls)}
         steps = [Record(**step | {"window": tuple(step["window"])}) for step in body["steps"]]
         own = {f.name for f in fields(Stats)}
-        stats = Stats(**{name: value for name, value in body["stats"].items() if name in own})
+        figures = {name: value for name, value in body["stats"].items() if name in own}
+        phases = {name: PhaseCost(**value) for name, value in figures.items() if isinstance(value, dict)}
+        stats = Stats(**figures | phases)
         pieces = {int(token): piece for token, piece in body["pieces"].items()}
         rest = {name: value for name, value in body.items() if name in known}
         return cls(**rest | {"steps": steps, "stats": stats, "pieces": pieces})

@@ -21,6 +21,7 @@ LONGEST = 2**20  # positions that a file may have
 MOST_STEPS = 20_000  # no run has as many: it ends within as many forwards as it has masks
 MOST_BYTES = 2**29  # of a file
 DRAWN = 8192  # positions that a page or a plot may have
+PHASES = {name: ("forwards", "positions", "seconds") for name in ("prefill", "denoise", "seal")}  # of ``stats``
 
 
 class Action(IntEnum):
@@ -83,6 +84,13 @@ def is_count(value: Any) -> bool:
     return isinstance(value, int) and abs(value) < 2**31
 
 
+def is_figure(key: str, value: Any) -> bool:
+    """What ``stats`` holds: a number, or those of a phase of a block-causal run."""
+    if key in PHASES and isinstance(value, dict):
+        return value.keys() <= set(PHASES[key]) and all(is_figure("", each) for each in value.values())
+    return is_number(value) and math.isfinite(value)
+
+
 def is_set(value: Any) -> bool:
     """What ``sets`` holds: a number of tokens, and the first of them as text."""
     return isinstance(value, list) and len(value) == 2 and is_count(value[0]) and isinstance(value[1], list)
@@ -100,7 +108,7 @@ def check_header(found: Mapping[str, Any], name: str) -> None:
             raise LoadError(f"{name}: {key!r} is {type(found[key]).__name__}, not what a trace holds.", hint=AGAIN)
     if not all(is_token(token) for token in [*found.get("tokens", []), found.get("mask_id", 0)]):
         raise LoadError(f"{name}: 'tokens' or 'mask_id' holds something that is not a token id.", hint=AGAIN)
-    if not all(is_number(value) and math.isfinite(value) for value in found.get("stats", {}).values()):
+    if not all(is_figure(key, value) for key, value in found.get("stats", {}).items()):
         raise LoadError(f"{name}: 'stats' holds something that is not a number.", hint=AGAIN)
     if not all(is_set(each) for each in found.get("sets", [])):
         raise LoadError(f"{name}: 'sets' holds something that is not a set of tokens.", hint=AGAIN)
