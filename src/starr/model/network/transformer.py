@@ -59,7 +59,7 @@ class Place:
     cos: Tensor  # (B or 1, 1, Q, rotary_width)
     sin: Tensor
     attend: Tensor | None  # (B, 1, 1 or Q, S) bool
-    write: Tensor  # (B, kv_heads, Q, head_width) int64: buffer slots
+    slots: Tensor  # (B or 1, Q) int64: where the queries' K/V go in a buffer
     packing: Packing | None = None
 
 
@@ -149,12 +149,12 @@ class Transformer(nn.Module):
         place = self.place(tokens, positions, attend, None)
         x = self.embed(tokens)
         index = min(1, len(self.layers) - 1)
-        old = buffer.values[index].gather(2, place.write)
+        old = read(buffer.values[index], place.slots)
         if index > 0:
             x = self.through(0, x, place, buffer)
         layer = self.layer(index)
         new = layer.attention.v_proj(layer.input_norm(x))
-        return 1.0 - F.cosine_similarity(new, old.transpose(1, 2).flatten(2), dim=2)
+        return 1.0 - F.cosine_similarity(new, old.flatten(2), dim=2)
 
     def place(self, tokens: Tensor, positions: Tensor | None, attend: Tensor | None, slots: Tensor | None) -> Place:
         """What all layers of one forward share; the arguments are those of ``forward``."""
@@ -163,8 +163,7 @@ class Transformer(nn.Module):
         if attend is not None:
             attend = attend[:, None, None] if attend.dim() == 2 else attend[:, None]
         cos, sin = self.tables(positions)
-        write = write_index(positions if slots is None else slots, tokens, self.shape)
-        return Place(positions, cos, sin, attend, write)
+        return Place(positions, cos, sin, attend, positions if slots is None else slots)
 
     def tables(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and sines (B, 1, Q, rotary_width) of positions (B, Q)."""
@@ -209,14 +208,22 @@ class Transformer(nn.Module):
         """One layer's keys and values over everything that may be seen, each (B, kv_heads, S, head_width)."""
         k, v = self.layer(index).attention.keys_values(normed, place.cos, place.sin)
         if buffer is not None:
-            k = buffer.keys[index].scatter_(2, place.write, k)
-            v = buffer.values[index].scatter_(2, place.write, v)
+            k = write(buffer.keys[index], place.slots, k)
+            v = write(buffer.values[index], place.slots, v)
         if place.packing is not None:
             k, v = place.packing.spread_heads(k), place.packing.spread_heads(v)
         return k, v
 
 
-def write_index(slots: Tensor, tokens: Tensor, shape: Shape) -> Tensor:
-    """Slots (B or 1, Q) as a scatter index (B, kv_heads, Q, head_width)."""
-    rows, queries = tokens.shape
-    return slots[:, None, :, None].expand(rows, shape.kv_heads, queries, shape.head_width)
+def read(kept: Tensor, slots: Tensor) -> Tensor:
+    """(B, Q, kv_heads, head_width): what a buffer (B, kv_heads, S, head_width) holds at slots (B or 1, Q)."""
+    return kept.transpose(1, 2)[torch.arange(len(kept), device=kept.device)[:, None], slots]
+
+
+def write(kept: Tensor, slots: Tensor, new: Tensor) -> Tensor:
+    """A buffer (B, kv_heads, S, head_width) with ``new`` (B, kv_heads, Q, head_width) at slots (B or 1, Q), in place.
+
+    Not ``scatter_``: in half precision on a CPU that copies the whole buffer, however few slots are written.
+    """
+    kept.transpose(1, 2)[torch.arange(len(kept), device=kept.device)[:, None], slots] = new.transpose(1, 2)
+    return kept
