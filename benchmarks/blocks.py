@@ -1,96 +1,143 @@
-"""What exact K/V save a block-causal model: seconds and positions per token with ``exact`` and with ``none``.
+"""What exact K/V save a block-causal model: ``python -m benchmarks.blocks --out docs/results``.
 
-    python -m benchmarks.blocks --model FOLDER --canvas 128 512 1024 --out blocks.json
+Seconds and positions per token with ``exact`` beside ``none``, which computes everything up to the open block at every
+step, as the released loops without a cache do. Both make the same tokens. The model is ``bundled-blocks`` where the
+package has it, else a random network of the same size, whose texts mean nothing and whose times do. Canvases are
+filled to their end, beyond the length that the model was trained for if need be.
 
-``none`` computes everything up to the open block at every step, as the released loops without a cache do. Both make
-the same tokens. Without ``--model`` a random network of the bundled size is used: its texts mean nothing, its times
-do. The last columns are milliseconds per token in the first and in the last quarter of the canvas with ``exact``:
-they differ by what attention over more keys costs.
+A step's cost must not grow with the number of earlier blocks by more than attention over their keys: milliseconds of
+a step in the first and in the last quarter of the canvas, and attention's own at as many keys.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from time import process_time
+from typing import Any
 
 import torch
 
 import starr
+from benchmarks.stored import Stored
+from starr.api import Options, request_of
+from starr.decode.engine import Engine
+from starr.evals.reproduce import context
+from starr.evals.reproduce.result import table
+from starr.evals.run.runs import fingerprint
+from starr.evals.tasks import word_problems
+from starr.model.files.hub import bundled_folder
 from starr.model.load import Model, load
+from starr.model.network.attention import attention
 from starr.model.network.transformer import Transformer
 
+NAME = "bundled-blocks"
 STRATEGY = "threshold:origin=sdar,tau=0.85"
+NOTES = (
+    "ms/token: processor time of one thread over the tokens of the canvas, median of the repeats. times: none over "
+    "exact. positions: all that were computed, the prompt's among them.",
+    "first and last ms: a step with exact in the first and in the last quarter of the canvas, medians. attention ms: "
+    "how much longer the attention of a step takes, alone, at the keys of the last quarter than at those of the first.",
+)
 
 
-def random_model(block: int, context: int) -> Model:
+def random_model(block: int) -> Model:
     """The bundled model's sizes with random weights and block-causal attention."""
-    bundled = load()
+    bundled = load(threads=1)
     torch.manual_seed(0)
-    shape = replace(bundled.spec.shape, max_length=context)
-    spec = replace(bundled.spec, shape=shape, block_length=block, max_length=context, name="random")
-    return replace(bundled, spec=spec, net=Transformer(shape).eval().requires_grad_(False), name="random")
+    net = Transformer(bundled.spec.shape).to(bundled.dtype).eval().requires_grad_(False)
+    return replace(bundled, spec=replace(bundled.spec, block_length=block), net=net, name="random")
 
 
-def quarters(result: starr.Generation, tokens: int) -> tuple[float, float]:
-    """Milliseconds per token in the first and in the last quarter of the canvas."""
-    assert result.trace is not None
-    ends = {step.window[0]: step.seconds for step in result.trace.steps}  # the last step of each window
-    starts = sorted(ends)
-    first = next(s for s in starts if s >= tokens // 4)
-    last = max(s for s in starts if s <= 3 * tokens // 4)
-    final = result.trace.steps[-1].seconds
-    return 1e3 * ends[first] / first, 1e3 * (final - ends[last]) / (tokens - last)
+def with_room(model: Model, positions: int) -> Model:
+    """The model for so many positions, whatever length it was trained for."""
+    return replace(model, spec=replace(model.spec, max_length=max(positions, model.spec.max_length)))
 
 
-def measure(model: Model, prompt: list[int], tokens: int, repeats: int) -> dict[str, object]:
-    """One row of the table."""
-    row: dict[str, object] = {"canvas": tokens}
-    texts = []
-    for cache in ("none", "exact"):
-        options = {"strategy": STRATEGY, "cache": cache, "max_tokens": tokens, "eos": "never", "trace": True}
-        runs = [starr.generate(model, prompt, **options) for _ in range(repeats)]
-        stats = runs[0].stats
-        seconds = median(run.stats.seconds for run in runs)
-        row[cache] = {
-            "seconds_per_token": seconds / tokens,
-            "positions_per_token": stats.positions / tokens,
-            "forwards": stats.forwards,
-        }
-        if cache == "exact":
-            row["first_quarter_ms"], row["last_quarter_ms"] = quarters(runs[0], tokens)
-        texts.append(runs[0].tokens)
-    row["same_tokens"] = texts[0] == texts[1]
-    row["times_faster"] = row["none"]["seconds_per_token"] / row["exact"]["seconds_per_token"]  # type: ignore[index]
-    row["times_fewer_positions"] = row["none"]["positions_per_token"] / row["exact"]["positions_per_token"]  # type: ignore[index]
-    return row
+def decode(model: Model, prompt: list[int], tokens: int, cache: str) -> tuple[starr.Generation, list[float]]:
+    """A full canvas, and the milliseconds of processor time of each of its steps."""
+    engine = Engine(model, max_rows=1)
+    options = Options(strategy=STRATEGY, cache=cache, max_tokens=tokens, eos="never", trace=True)
+    engine.add(request_of(model, prompt, options))
+    spent: list[float] = []
+    while True:
+        began = process_time()
+        events = engine.step()
+        spent.append(1e3 * (process_time() - began))
+        if events and events[0].generation:
+            return events[0].generation, spent
 
 
-def main(arguments: list[str] | None = None) -> list[dict[str, object]]:
+def quarters(made: starr.Generation, spent: list[float], tokens: int) -> tuple[float, float]:
+    """Median milliseconds of a step in the first and in the last quarter of the canvas, without prefill and result."""
+    assert made.trace is not None
+    steps = [(step.window[0], taken) for step, taken in zip(made.trace.steps, spent, strict=True)][1:-1]
+    first = [taken for start, taken in steps if start < tokens / 4]
+    last = [taken for start, taken in steps if start >= 3 * tokens / 4]
+    return median(first), median(last)
+
+
+@torch.inference_mode()
+def attention_ms(model: Model, keys: int, repeats: int = 30) -> float:
+    """Milliseconds of the attention of all layers for one block over so many keys, median."""
+    shape, block = model.spec.shape, model.spec.block_length or 1
+    q = torch.randn(1, shape.heads, block, shape.head_width).to(model.dtype)
+    kept = torch.randn(shape.layers, 1, shape.heads, keys, shape.head_width).to(model.dtype)
+    seen = torch.ones(1, 1, block, keys, dtype=torch.bool)
+    taken = []
+    for _ in range(repeats):
+        began = process_time()
+        for layer in kept:
+            attention(q, layer, layer, seen)
+        taken.append(1e3 * (process_time() - began))
+    return median(taken)
+
+
+def measure(model: Model, prompt: list[int], tokens: int, repeats: int) -> dict[str, Any]:
+    """One row of the table; the two caches take turns."""
+    pairs = [[decode(model, prompt, tokens, cache) for cache in ("none", "exact")] for _ in range(repeats)]
+    (none, _), (exact, spent) = pairs[-1]
+    slow, quick = (median(sum(pair[place][1]) / tokens for pair in pairs) for place in (0, 1))
+    first, last = quarters(exact, spent, tokens)
+    few, many = (len(prompt) + tokens * eighths // 8 for eighths in (1, 7))
+    return {
+        "canvas": tokens,
+        "forwards": exact.stats.forwards,
+        "exact ms/token": quick,
+        "none ms/token": slow,
+        "times less time": slow / quick,
+        "exact positions/token": exact.stats.positions / tokens,
+        "none positions/token": none.stats.positions / tokens,
+        "times fewer positions": none.stats.positions / exact.stats.positions,
+        "same tokens": exact.tokens == none.tokens,
+        "first ms": first,
+        "last ms": last,
+        "attention ms": attention_ms(model, many) - attention_ms(model, few),
+    }
+
+
+def main(arguments: list[str] | None = None) -> list[dict[str, Any]]:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", help="a block-causal model; without it random weights")
+    parser.add_argument("--model", help="a block-causal model; bundled-blocks without it, or random weights")
+    parser.add_argument("--dtype", help="what is fastest here without it")
     parser.add_argument("--canvas", type=int, nargs="+", default=[128, 512, 1024])
-    parser.add_argument("--block", type=int, default=8, help="of the random network")
-    parser.add_argument("--prompt", type=int, default=40, help="tokens")
+    parser.add_argument("--block", type=int, default=4, help="of the random network")
+    parser.add_argument("--problem", type=int, default=0, help="which of the packaged word problems is the prompt")
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, help="folder for blocks.json and blocks.md")
     given = parser.parse_args(arguments)
-    context = max(given.canvas) + given.prompt + given.block
-    model = load(given.model) if given.model else random_model(given.block, context)
-    prompt = [3 + i % 100 for i in range(given.prompt)]
+    name = given.model or (NAME if bundled_folder(NAME).exists() else None)
+    model = load(name, dtype=given.dtype, threads=1) if name else random_model(given.block)
+    prompt = model.tokenizer.chat([{"role": "user", "content": word_problems.load()[given.problem].prompt}])
+    model = with_room(model, len(prompt) + max(given.canvas) + (model.spec.block_length or 0))
     rows = [measure(model, prompt, tokens, given.repeats) for tokens in given.canvas]
-    print("canvas  exact ms/token  none ms/token  faster  fewer positions  first quarter  last quarter  same")
-    for row in rows:
-        exact, none = (1e3 * row[cache]["seconds_per_token"] for cache in ("exact", "none"))  # type: ignore[index]
-        print(
-            f"{row['canvas']:6}  {exact:14.2f}  {none:13.2f}  {row['times_faster']:6.2f}"
-            f"  {row['times_fewer_positions']:15.2f}"
-            f"  {row['first_quarter_ms']:13.2f}  {row['last_quarter_ms']:12.2f}  {row['same_tokens']}"
-        )
+    print(table(rows))
     if given.out:
-        given.out.write_text(json.dumps(rows, indent=2) + "\n")
+        stored = Stored("blocks", f"Exact K/V of a block-causal model ({model.name})", "blocks.md", NOTES)
+        shown = f"{model.name} (weights {fingerprint(model)}, {str(model.dtype).removeprefix('torch.')})"
+        stored.write(given.out, context("python -m benchmarks.blocks", shown, f"word problem {given.problem}"), rows)
     return rows
 
 
