@@ -1,13 +1,18 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import starr
+from starr.decode.noise import keys, uniform
+from starr.decode.observe import STRATEGY_STREAM
 from starr.decode.strategies.remdm import ETA, ReMDM
 from starr.errors import InputError
 from tests.decode.strategies.driver import World, compare, play, steps_to_close, worlds
 from tests.reference.ref_remdm import RefReMDM
+from tests.tiny import tiny_model
 
 VARIANTS = ("cap", "rescale", "conf", "loop")
 ETAS = st.sampled_from([None, 0.0, 0.1, 0.5, 1.0])
@@ -50,3 +55,13 @@ def test_large_eta_revokes():
 def test_loop_times_in_the_wrong_order_are_refused():
     with pytest.raises(InputError, match="t_off must be at most t_on"):
         ReMDM(variant="loop", t_on=0.2, t_off=0.3)
+
+
+def test_a_forced_commit_is_the_position_with_the_least_noise():
+    """The first of very many steps draws nothing; strictly, something must be committed."""
+    given = {"strategy": "remdm:steps=4096", "enforce": "strict", "max_tokens": 8, "trace": True}
+    run = starr.generate(tiny_model(), "a prompt", **given)
+    first = run.trace.steps[0]
+    assert not any(first.decided)
+    noise = uniform(keys(torch.tensor([[0]]), torch.tensor([[0]]), torch.arange(8)[None], STRATEGY_STREAM))
+    assert first.action.index(1) == int(noise.argmin())

@@ -3,7 +3,7 @@
 Strides are width // base, width // base^2, ... down to 1: a level holds the positions that are multiples of its stride
 and of no earlier one; what no stride reaches is a last level, and a last level smaller than the one before joins it.
 Each step commits one level, where confidence >= ``skip``; skipped positions are delayed to the next level, and the last
-level commits everything.
+level commits everything. If a step must commit and skips its whole level, it is the level's most confident position.
 """
 
 from __future__ import annotations
@@ -64,4 +64,5 @@ class Dus(Strategy):
         final = now >= level.amax(dim=1)
         due = view.masked & (level <= now[:, None])
         chosen = due & (final[:, None] | (view.confidence >= self.skip))
-        return Decision(commits(chosen)), {"level": level, "next": now + 1}
+        order = view.sureness.masked_fill(~due, -1.0)  # nothing due is less sure
+        return Decision(commits(chosen), order=order), {"level": level, "next": now + 1}

@@ -12,7 +12,8 @@ event of probability p happens where noise < p.
 - loop: no revocation until t_on while alpha rises to alpha_on, then alpha stays there with sigma = eta until t_off,
   then no revocation while alpha rises to 1
 
-A masked position gets the proposal; temperature 1 gives the paper's sampling.
+A masked position gets the proposal; temperature 1 gives the paper's sampling. Where a step must commit
+(``enforce=strict``) and draws nothing, it is the position with the least noise.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class ReMDM(Strategy):
         last = s <= 0.0
         chosen = view.masked & (last | (view.noise < chance))
         revoked = view.held & ~last & (view.noise < sigma)
-        return Decision(actions(chosen, revoked)), carry
+        return Decision(actions(chosen, revoked), order=-view.noise), carry
 
     def alpha(self, time: Tensor, phase: Tensor) -> Tensor:
         """Share (B, 1) meant to be decoded at a time, within the phase that the time ``phase`` lies in."""
