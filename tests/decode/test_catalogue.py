@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from starr.decode.catalogue import markdown, rows
+from starr.decode.catalogue import limits, markdown, rows
 from starr.decode.strategies import strategies, strategy
 from starr.named import text_form
 
@@ -24,6 +24,18 @@ def test_every_strategy_says_what_it_is(entry):
     assert all(option.help for option in entry.options)
     for preset in entry.presets:
         strategy(f"{entry.name}:preset={preset}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "said"),
+    [
+        ("confidence", "steps", "at least 1"), ("threshold", "tau", "0 to 2"), ("adablock", "delimiters", "text"),
+        ("starr", "spatial", "true or false"), ("eb", "unit", "nats, bits"),
+    ],
+)  # fmt: skip
+def test_values_are_said_in_words(kind, name, said):
+    (row,) = (row for row in rows() if row.name == kind)
+    assert [limits(option) for option in row.options if option.name == name] == [said]
 
 
 def test_rows_tell_what_revokes():

@@ -17,11 +17,11 @@ INTRODUCTION = """# Strategies
 This page is written by `python -m starr.decode.catalogue > docs/strategies.md` from the code that runs;
 `starr strategies` prints the same on the command line.
 
-A strategy is named everywhere by one text, `name` or `name:option=value,option=value`: in `starr.generate`, behind
+A strategy is named everywhere by one text, `name` or `name:option=value,option=value`: in `starr.generate`, after
 `--strategy`, in the server's `strategy` field. `preset=…` stands for several options at once; options beside it win.
 
 All strategies need the proposals and their confidence. *Signals* are what one needs besides; what nobody in a batch
-needs is not computed. *Revokes* says whether it acts on tokens that are already held.
+needs is not computed. *Revokes* says whether it may take back (remask) tokens that it holds.
 
 Temporal voting (Time Is a Feature, arXiv:2508.09138) goes with all of them: it reads an answer out of every step's
 predictions and takes the one that most of them give. `starr trace vote trace.json` looks at the last number; from
@@ -37,6 +37,8 @@ prompt = "Tom has 12 apples. Tom buys 8 more. Then Tom gives 5 to a friend. How 
 g = starr.generate(model, prompt, max_tokens=64, trace=True)
 print(vote(g.trace, final, weights="exp", ends=model.spec.eos_ids).answer)
 ```"""
+
+HUGE = 1e6  # a bound that nobody meets is not worth a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +82,8 @@ def limits(option: Option) -> str:
     if option.choices:
         return ", ".join(option.choices)
     if option.type not in ("int", "float"):
-        return option.type
-    low, high = (None if limit is None else bound(limit) for limit in (option.low, option.high))
+        return {"str": "text", "bool": "true or false"}.get(option.type, option.type)
+    low, high = (None if limit is None or abs(limit) >= HUGE else bound(limit) for limit in (option.low, option.high))
     if low is None or high is None:
         return option.type if low is None and high is None else f"at least {low}" if high is None else f"at most {high}"
     return f"{low} to {high}"

@@ -37,7 +37,7 @@ class Saber(Strategy):
     keeps: ClassVar[frozenset[str]] = frozenset({"ever", "with", "last"})
     looks_back: ClassVar[bool] = True
     least: int = option(2, "n: commit at least this many in a step", low=1)
-    backtrack: int = option(8, "take back one for every this many commits (and n // 2 at least)", low=1)
+    backtrack: int = option(8, "revoke one for every so many commits (and n // 2 at least)", low=1)
 
     def revokes(self) -> bool:
         return True

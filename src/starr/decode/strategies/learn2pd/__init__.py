@@ -19,7 +19,7 @@ from torch import Tensor
 
 from starr.decode.ranking import best_of, with_best
 from starr.decode.strategies.base import KnownModel, Strategy
-from starr.decode.strategies.fitted import check_fitted_on
+from starr.decode.strategies.fitted import check_fitted_on, on_device
 from starr.decode.strategies.ids import is_one_of
 from starr.decode.strategies.learn2pd.filter import BlockFilter, find_filter
 from starr.decode.strategies.members import register
@@ -41,7 +41,7 @@ class Learn2PD(Strategy):
     files: ClassVar[frozenset[str]] = frozenset({"filter"})
     filter: str = option("auto", "file of `starr calibrate --kind learn2pd`; auto is the one that ships for the model")
     tau: float = option(0.96, "commit where P is above this", low=0.0, high=2.0)
-    cut: bool = option(True, "end-of-text prediction: cut the canvas behind it")
+    cut: bool = option(True, "end-of-text prediction: cut the canvas after it")
     foreign: bool = option(False, "allow a filter that was fitted on another model")
     fitted: BlockFilter | None = field(default=None, repr=False, compare=False)
     ends: tuple[int, ...] = field(default=(), repr=False, compare=False)
@@ -51,7 +51,7 @@ class Learn2PD(Strategy):
         fitted = self.fitted or find_filter(self.filter, model)
         if not self.foreign:
             check_fitted_on(model, fitted.fitted_on, "filter", FOREIGN)
-        return replace(self, fitted=fitted, ends=model.spec.eos_ids)
+        return replace(self, fitted=on_device(fitted, model), ends=model.spec.eos_ids)
 
     def shortens(self) -> bool:
         return self.cut
