@@ -20,7 +20,7 @@ def test_demo_compares_both_strategies_and_both_solve_the_problem(starr):
     assert one["stats"]["forwards"] == 128
     assert body["forwards_ratio"] == round(128 / fast["stats"]["forwards"], 1)
     assert body["seconds_ratio"] > 0
-    assert [(run["right"], run["formed"]) for run in body["runs"]] == [(True, True), (True, True)]
+    assert [(run["right"], run["formed"], run["both"]) for run in body["runs"]] == [(True, True, True)] * 2
 
 
 def test_demo_problem_has_three_steps():
@@ -43,7 +43,7 @@ def test_demo_shows_both_live_and_prints_the_answers(starr, monkeypatch):
     assert all(f"{name}: ⚑ done" in result.err for name in ("threshold", "starr"))
     assert result.out.startswith("threshold: ")
     head, *rows, blank, ratio, more = result.out[result.out.index("strategy  ") :].splitlines()
-    assert head.split()[:5] == ["strategy", "answer", "right", "formed", "forwards"]
+    assert head.split()[:6] == ["strategy", "answer", "right", "formed", "both", "forwards"]
     assert [row.split()[0] for row in rows] == ["threshold", "starr"]
     assert blank == ""
     assert "fewer forwards" in ratio

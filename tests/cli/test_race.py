@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from starr.cli.race import is_right, split_forms
+from starr.cli.race import is_right, judge, split_forms
+from starr.evals.tasks import word_problems
 
 
 @pytest.mark.parametrize(
@@ -96,3 +97,11 @@ def test_live_and_the_page(run, tmp_path):
     assert "shows the 4 with the fewest forwards of 5" in result.err
     assert page.read_text().startswith("<!doctype html>")
     assert len(result.out.splitlines()) == 6
+
+
+def test_a_packaged_problem_is_graded_right_formed_and_both():
+    problem = word_problems.load()[0]
+    assert judge(problem.prompt, problem.answer, None) == {"right": True, "formed": True, "both": True}
+    mixed = f"So there has pens. {problem.answer}"
+    assert judge(problem.prompt, mixed, None) == {"right": True, "formed": False, "both": False}
+    assert judge("hello", problem.answer, None) == {}

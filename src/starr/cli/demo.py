@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from starr.cli.flags import Common, Json, ModelFlags
+from starr.cli.flags import Json, ModelFlags
 from starr.cli.report import dump, note, table
 from starr.cli.verb import verb
 from starr.errors import InputError
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("confidence", "starr")
 PROBLEM = 6  # three steps of reasoning, as a third of the packaged problems has; both strategies solve it
-HEAD = ("strategy", "answer", "right", "formed", "forwards", "seconds", "tokens/forward", "revocations")
+HEAD = ("strategy", "answer", "right", "formed", "both", "forwards", "seconds", "tokens/forward", "revocations")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoOptions(Common):
+class DemoOptions(ModelFlags):
     """The flags of ``starr demo``."""
 
     problem: Annotated[int, typer.Option("--problem", help="Which of the 1,000 packaged word problems, from 0.")] = (
@@ -41,12 +41,12 @@ def add(app: typer.Typer) -> None:
 def demo(options: DemoOptions) -> None:
     """Solve a problem by one token per step and by STaRR.
 
-    Both run live on the bundled model; the answers, forwards, seconds and their ratios follow.
+    Both run live on the bundled model or another; the answers, forwards, seconds and their ratios follow.
     """
     import starr
 
     problem = choose(options.problem)
-    model = ModelFlags(quiet=options.quiet).load()
+    model = options.load()
     note(f"{problem.prompt}\n", options.quiet)
     if not options.quiet:
         for name in STRATEGIES:
@@ -88,10 +88,15 @@ def watch(model: Model, prompt: str, name: str) -> None:
 
 def graded(problem: Problem, run: Generation) -> dict[str, object]:
     """What ``--json`` prints of a run, with its grades."""
+    return run.to_dict() | grades(problem, run)
+
+
+def grades(problem: Problem, run: Generation) -> dict[str, bool]:
+    """Right, formed and both."""
     from starr.evals.tasks import word_problems
 
-    grades = {"right": word_problems.grade(problem, run.text), "formed": word_problems.formed(problem, run.text)}
-    return run.to_dict() | grades
+    right, formed = word_problems.grade(problem, run.text), word_problems.formed(problem, run.text)
+    return {"right": right, "formed": formed, "both": right and formed}
 
 
 def ratios(one: Generation, fast: Generation) -> dict[str, float]:
@@ -104,10 +109,8 @@ def ratios(one: Generation, fast: Generation) -> dict[str, float]:
 
 def row(problem: Problem, run: Generation) -> tuple[object, ...]:
     """One line of the table."""
-    from starr.evals.tasks import word_problems
-
     stats = run.stats
     answer = run.text.rpartition("####")[2].strip() or "none"
-    right, formed = ("yes" if good(problem, run.text) else "no" for good in (word_problems.grade, word_problems.formed))
+    words = ["yes" if good else "no" for good in grades(problem, run).values()]
     speed = round(stats.tokens_per_forward, 2)
-    return run.strategy, answer, right, formed, stats.forwards, round(stats.seconds, 2), speed, stats.revocations
+    return run.strategy, answer, *words, stats.forwards, round(stats.seconds, 2), speed, stats.revocations

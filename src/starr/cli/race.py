@@ -128,13 +128,13 @@ def run_lanes(
 
 
 def judge(prompt: str, text: str, answer: str | None) -> dict[str, bool]:
-    """``right`` where the answer is given; ``right`` and ``formed`` where the prompt is a packaged problem's."""
+    """``right`` where the answer is given; also ``formed`` and ``both`` where the prompt is a packaged problem's."""
     if answer is not None:
         return {"right": is_right(text, answer)}
     from starr.evals.tasks.bundled import judge as judge_packaged
 
     found = judge_packaged(prompt, text)
-    return {} if found is None else {"right": found[0], "formed": found[1]}
+    return {} if found is None else {"right": found[0], "formed": found[1], "both": all(found)}
 
 
 def is_right(text: str, answer: str) -> bool:

@@ -63,7 +63,8 @@ def draw(figure: Figure, rows: Sequence[dict[str, Any]], names: Sequence[str]) -
     axes = figure.add_subplot()
     places = np.arange(len(rows))
     for number, name in enumerate(names):
-        axes.plot([row[name] for row in rows], places, "osv^D"[number], color=f"C{number}", label=name, clip_on=False)
+        beside = places + 0.14 * (number - (len(names) - 1) / 2)  # equal values stay visible
+        axes.plot([row[name] for row in rows], beside, "osv^D"[number], color=f"C{number}", label=name, clip_on=False)
     axes.axvline(1.0, color="black", linewidth=1)
     axes.set_yticks(places, [f"{row['kind']} (limit {row['limit (forwards)']})" for row in rows])
     log_axis(axes)

@@ -70,6 +70,7 @@ function flagText(lane, taken, masks) {
   if (masks) parts.push(`${counted(masks, "mask")} left`);
   if (lane.right !== null) parts.push(lane.right ? "✓ right" : "✗ wrong");
   if (lane.formed !== null) parts.push(lane.formed ? "✓ well formed" : "✗ not well formed");
+  if (lane.right !== null && lane.formed !== null) parts.push(lane.right && lane.formed ? "✓ both" : "✗ not both");
   return parts.join(" · ");
 }
 
