@@ -109,4 +109,4 @@ def random_rule(seed: int = 0) -> FittedRule:
     shapes = ((2, len(NAMES), 4), (2, 1, 4), (2, 4, 1), (2, 1, 1))
     weights = [torch.randn(shape, generator=random) for shape in shapes]
     habits = torch.randn(300, generator=random).round()
-    return FittedRule(torch.zeros(len(NAMES)), torch.ones(len(NAMES)), *weights, habits, floor=0.6)
+    return FittedRule(torch.zeros(len(NAMES)), torch.ones(len(NAMES)), *weights, habits, budget=0.6)

@@ -82,7 +82,7 @@ def run(options: CalibrateOptions) -> None:
 
         save_diagram(rule, options.plot)
         note(f"wrote {options.plot}", options.quiet)
-    print(dump({"rule": str(options.out), "floor": rule.floor, **rule.fitted_on, **rule.scores}) if options.json
+    print(dump({"rule": str(options.out), "budget": rule.budget, **rule.fitted_on, **rule.scores}) if options.json
           else show(rule))  # fmt: skip
     note(f"use it as --strategy calibrated:rule={options.out}", options.quiet)
 
@@ -131,15 +131,15 @@ def bar(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
 
 
 def show(rule: FittedRule) -> str:
-    """Reliability and floors as tables."""
+    """Reliability and budgets as tables."""
     scores: dict[str, Any] = rule.scores
     found = scores["reliability"]
     bins = [(row["said"], row["stood"], row["n"]) for row in found["bins"]]
-    floors = [(row["run"], f"{100 * row['agree']:.1f}", row["forwards"]) for row in scores["floors"]]
+    budgets = [(row["run"], f"{100 * row['agree']:.1f}", row["forwards"]) for row in scores["budgets"]]
     return "\n".join([
         table(("P said", "stood", "positions"), bins),
         f"calibration error {found['error']:.4f} on {scores['held_out']} held-out positions",
         "",
-        table(("floor", "same text as careful %", "forwards"), floors),
-        f"chosen floor: {rule.floor:g}",
+        table(("budget", "same text as careful %", "forwards"), budgets),
+        f"budget where nobody says else: {rule.budget:g}",
     ])  # fmt: skip

@@ -2,12 +2,13 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
-from starr.decode.strategies.fitted import check_fitted_on, find_fitted, fingerprint
+from starr.decode.strategies.fitted import check_fitted_on, find_fitted, fingerprint, on_device
 from starr.errors import InputError
-from tests.tiny import tiny_model
+from tests.tiny import random_rule, tiny_model
 
 
 def parse(body, source):
@@ -34,6 +35,13 @@ def test_what_is_absent_is_named(tmp_path):
         find(tmp_path / "none.json", tiny_model())
     with pytest.raises(InputError, match=r"No rule ships for the model tiny. Fit one."):
         find("auto", tiny_model())
+
+
+def test_its_tensors_go_where_the_model_is():
+    weight = SimpleNamespace(device="meta")
+    moved = on_device(random_rule(), SimpleNamespace(net=SimpleNamespace(head_weight=weight)))
+    assert {moved.mean.device.type, moved.w1.device.type, moved.habits.device.type} == {"meta"}
+    assert moved.budget == random_rule().budget
 
 
 def test_another_model_is_refused_with_what_to_do():

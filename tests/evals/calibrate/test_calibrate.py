@@ -93,7 +93,7 @@ def test_a_rule_fitted_here_decodes_here():
     rule = calibrate(model, PROMPTS, PLAN)
     assert rule.fitted_on["prompts"] == 24
     assert 0.0 <= rule.scores["reliability"]["error"] <= 1.0
-    assert len(rule.scores["floors"]) == 6
+    assert len(rule.scores["budgets"]) == 6
     result = starr.generate(model, "ab", strategy=Calibrated(fitted=rule), max_tokens=10)
     assert 1 <= result.stats.forwards <= 10
     with pytest.raises(InputError, match="at least 20 prompts, got 3"):

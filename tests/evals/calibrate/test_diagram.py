@@ -14,7 +14,7 @@ SCORES = {
         "bins": [{"said": 0.1, "stood": 0.2, "n": 3}, {"said": 0.9, "stood": 0.8, "n": 7}],
     },
     "held_out": 10,
-    "floors": [
+    "budgets": [
         {"run": "threshold:tau=0.9", "agree": 0.9, "forwards": 10.0},
         {"run": "0.8", "agree": 0.7, "forwards": 4.0},
         {"run": "0.95", "agree": 0.95, "forwards": 6.0},
@@ -22,7 +22,7 @@ SCORES = {
 }
 
 
-def test_bins_and_floors_are_drawn():
+def test_bins_and_budgets_are_drawn():
     figure = figures.Figure()
     draw(figure, SCORES)
     said, cost = figure.axes

@@ -5,17 +5,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
 from starr.decode.strategies.base import KnownModel
 from starr.errors import InputError
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Fitted = TypeVar("Fitted")
+Held = TypeVar("Held", bound="DataclassInstance")
 Parse = Callable[[dict[str, Any], str], Fitted]  # a file's content and its name to what was fitted
 
 
@@ -38,6 +43,15 @@ def read_fitted(parse: Parse[Fitted], what: str, path: str, changed: int) -> Fit
     except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"Cannot read the {what} {path} ({type(error).__name__}).", param=what) from None
     return parse(body, path)
+
+
+def on_device(fitted: Held, model: KnownModel) -> Held:
+    """A copy of a frozen dataclass whose tensors lie where the model's weights do."""
+    device = model.net.head_weight.device
+    values = {part.name: getattr(fitted, part.name) for part in fields(fitted)}
+    return replace(
+        fitted, **{name: value.to(device) for name, value in values.items() if isinstance(value, torch.Tensor)}
+    )
 
 
 def check_fitted_on(model: KnownModel, fitted_on: Mapping[str, Any], what: str, hint: str) -> None:

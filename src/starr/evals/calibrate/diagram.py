@@ -1,4 +1,4 @@
-"""A picture of a fitted rule: what it said against what stood, and what each floor costs in forwards."""
+"""A picture of a fitted rule: what it said against what stood, and what each budget costs in forwards."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def draw(figure: Figure, scores: dict[str, Any]) -> None:
     said.scatter([row["said"] for row in bins], [row["stood"] for row in bins], s=sizes, color="C0", alpha=0.7)
     said.set(xlabel="P said", ylabel="share that stood", xlim=(-0.05, 1.05), ylim=(-0.05, 1.05))
     said.set_title(f"calibration error {scores['reliability']['error']:.3f}, {total} positions", fontsize=9)
-    baseline, *floors = scores["floors"]
-    cost.plot([row["forwards"] for row in floors], [100 * row["agree"] for row in floors], "o-", color="C0")
-    for row in floors:
+    baseline, *budgets = scores["budgets"]
+    cost.plot([row["forwards"] for row in budgets], [100 * row["agree"] for row in budgets], "o-", color="C0")
+    for row in budgets:
         cost.annotate(
             row["run"], (row["forwards"], 100 * row["agree"]), (4, -10), textcoords="offset points", fontsize=8
         )
     cost.plot([baseline["forwards"]], [100 * baseline["agree"]], "s", color="0.4", label=baseline["run"])
     cost.set(xlabel="forwards", ylabel="same text as a careful run %")
-    cost.set_title("floors", fontsize=9)
+    cost.set_title("budgets", fontsize=9)
     cost.legend(fontsize=8, loc="lower right")

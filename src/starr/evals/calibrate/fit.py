@@ -52,7 +52,7 @@ def fit(
     weights = start(recipe, x.shape[1])
     w1, b1, w2, b2 = descend(weights, (x[~held], y[~held]), (x[held], y[held]), recipe)
     habits = token_habits(proposals[~held], surplus[~held], vocabulary)
-    return FittedRule(mean, scale, w1 * keep[None, :, None], b1, w2, b2, habits, floor=0.95)
+    return FittedRule(mean, scale, w1 * keep[None, :, None], b1, w2, b2, habits)
 
 
 def start(recipe: Recipe, count: int) -> list[Tensor]:

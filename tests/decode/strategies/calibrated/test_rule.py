@@ -21,7 +21,7 @@ def test_a_rule_comes_back_from_its_file():
     again = rule_from(json.loads(json.dumps(rule.to_dict())), "here")
     x, near = torch.randn(2, 5, len(SEEN)), torch.randint(-1, 300, (2, 5, len(TOKEN)))
     assert torch.equal(again.probability(x, near), rule.probability(x, near))
-    assert again.floor == rule.floor
+    assert again.budget == rule.budget
 
 
 @pytest.mark.parametrize(

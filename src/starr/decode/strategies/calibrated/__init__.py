@@ -1,8 +1,8 @@
 """A commit rule fitted on the model itself (``starr calibrate``).
 
-P is the probability that a proposal stands in the text that a careful run writes from this very state. With ``floor``,
-commit where P >= floor. With ``budget``, commit the most probable ones while the expected number of wrong ones, the sum
-of 1 - P, is <= budget. Always commit the most probable one. Ties go to the lower position.
+P is the probability that a proposal stands in the text that a careful run writes from this very state. Commit the
+most probable ones while the expected number of wrong ones, the sum of 1 - P, is <= ``budget``. With ``floor`` instead,
+commit where P >= floor. Always commit the most probable one. Ties go to the lower position.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from starr.decode.ranking import rank_of, with_best
 from starr.decode.strategies.base import KnownModel, Strategy
 from starr.decode.strategies.calibrated.features import features_of, no_past, proposals_near, remember
 from starr.decode.strategies.calibrated.rule import FittedRule, find_rule
-from starr.decode.strategies.fitted import check_fitted_on
+from starr.decode.strategies.fitted import check_fitted_on, on_device
 from starr.decode.strategies.members import register
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
@@ -36,8 +36,8 @@ class Calibrated(Strategy):
     signals: ClassVar[frozenset[str]] = frozenset({"margin", "entropy"})
     files: ClassVar[frozenset[str]] = frozenset({"rule"})
     rule: str = option("auto", "file written by `starr calibrate`; auto is the one that ships for the model")
-    floor: float | None = option(None, "commit where P is at least this; none is the rule's own", low=0.0, high=2.0)
-    budget: float | None = option(None, "instead: expected wrong commits per step", low=0.0, high=1000.0)
+    budget: float | None = option(None, "expected wrong commits per step; none is the rule's own", low=0.0, high=1000.0)
+    floor: float | None = option(None, "instead: commit where P is at least this", low=0.0, high=2.0)
     foreign: bool = option(False, "allow a rule that was fitted on another model")
     fitted: FittedRule | None = field(default=None, repr=False, compare=False)
     ends: tuple[int, ...] = field(default=(), repr=False, compare=False)
@@ -52,7 +52,7 @@ class Calibrated(Strategy):
         fitted = self.fitted or find_rule(self.rule, model)
         if not self.foreign:
             check_fitted_on(model, fitted.fitted_on, "rule", FOREIGN)
-        return replace(self, fitted=fitted, ends=model.spec.eos_ids)
+        return replace(self, fitted=on_device(fitted, model), ends=model.spec.eos_ids)
 
     def begin(self, view: StepView) -> Carry:
         return no_past(view)
@@ -61,10 +61,10 @@ class Calibrated(Strategy):
         if self.fitted is None:
             raise InputError("calibrated needs a model.", hint="Call bind(model) first.", param="strategy")
         chance = self.fitted.probability(features_of(view, carry, self.ends), proposals_near(view))
-        if self.budget is None:
-            chosen = view.masked & (chance >= (self.fitted.floor if self.floor is None else self.floor))
+        if self.floor is not None:
+            chosen = view.masked & (chance >= self.floor)
         else:
-            chosen = within_budget(chance, view.masked, self.budget)
+            chosen = within_budget(chance, view.masked, self.fitted.budget if self.budget is None else self.budget)
         return Decision(commits(with_best(chosen, chance, view.masked))), remember(view, carry)
 
 

@@ -36,7 +36,7 @@ class FittedRule:
     w2: Tensor  # (M, H, 1)
     b2: Tensor  # (M, 1, 1)
     habits: Tensor  # (V,) float32
-    floor: float  # what P must reach where nobody says else
+    budget: float = 0.1  # expected wrong commits per step where nobody says else
     fitted_on: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
 
@@ -54,7 +54,7 @@ class FittedRule:
         numbers = {name: getattr(self, name).tolist() for name in NUMBERS}
         known = self.habits.nonzero()[:, 0].tolist()
         habits = {"vocabulary": len(self.habits), "habits": {str(token): self.habits[token].item() for token in known}}
-        head = {"format": FORMAT, "features": list(NAMES), "features_version": VERSION, "floor": self.floor}
+        head = {"format": FORMAT, "features": list(NAMES), "features_version": VERSION, "budget": self.budget}
         return head | {"fitted_on": self.fitted_on, "scores": self.scores} | habits | numbers
 
 
@@ -69,7 +69,7 @@ def rule_from(body: dict[str, Any], source: str) -> FittedRule:
             )
         numbers = {name: torch.tensor(body[name]) for name in NUMBERS}
         numbers["habits"] = habits_from(body["habits"], body["vocabulary"])
-        rule = FittedRule(**numbers, floor=float(body["floor"]), fitted_on=body["fitted_on"], scores=body["scores"])
+        rule = FittedRule(**numbers, budget=float(body["budget"]), fitted_on=body["fitted_on"], scores=body["scores"])
         if rule.w1.shape[1] != len(NAMES) or not all(t.isfinite().all() for t in numbers.values()):
             raise ValueError("numbers")
     except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
