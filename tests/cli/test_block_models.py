@@ -1,6 +1,7 @@
 """A block-causal checkpoint in its released format from the command line and over HTTP, with its family's defaults."""
 
 import json
+import re
 
 import pytest
 
@@ -43,3 +44,17 @@ def test_an_evaluation_runs_with_the_familys_defaults(folder, capsys, tmp_path):
     flags = ("--model", folder, "--limit", "2", "--max-tokens", "8", "--out", out, "--json", "--quiet")
     results = json.loads(said(capsys, "eval", "word-problems", *flags))
     assert "threshold:tau=0.85,origin=sdar" in json.dumps(results)
+
+
+def test_structured_answers_and_choices(folder, capsys, tmp_path):
+    """The flags of constraints, and the verb for choices, on a model that decodes block after block."""
+    run = ("run", "hello", "--model", folder, "--max-tokens", "40", "--json")
+    assert re.fullmatch("[a-f]{3,5}", json.loads(said(capsys, *run, "--regex", "[a-f]{3,5}"))["text"])
+    assert json.loads(said(capsys, *run, "--choices", "yes|no"))["text"] in ("yes", "no")
+    (tmp_path / "schema.json").write_text('{"type": "object", "properties": {"n": {"type": "integer"}}}')
+    made = json.loads(said(capsys, *run, "--json-schema", f"@{tmp_path / 'schema.json'}"))["text"]
+    assert json.loads(made).keys() <= {"n"}
+    found = json.loads(said(capsys, "choose", "hello", "--model", folder, "--choices", "yes|no|perhaps", "--json"))
+    assert sum(found["probabilities"].values()) == pytest.approx(1.0)
+    assert main(["choose", "a [MASK] b", "--model", folder, "--choices", "x|y"]) == 2
+    assert "does not see what follows a block" in capsys.readouterr().err

@@ -9,8 +9,10 @@ from enum import Enum
 import jsonschema
 import openai
 import pytest
+from hypothesis import HealthCheck, given, settings
 from pydantic import BaseModel, Field
 
+from tests.decode.extras.constraints.random_schemas import schemas
 from tests.server.running import http
 
 MESSAGES = [{"role": "user", "content": "Say something."}]
@@ -122,6 +124,20 @@ def test_what_cannot_be_kept_is_refused_by_name(client, more, param, words):
     with pytest.raises(openai.BadRequestError, match=words) as caught:
         ask(client, extra_body=more)
     assert caught.value.param == param
+
+
+@settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@given(schema=schemas)
+def test_a_random_schema_is_answered_or_refused(server, schema):
+    """Sensible, odd and wrong ones: what is answered is JSON, what is not is a 400 that names its parameter."""
+    form = {"type": "json_schema", "json_schema": {"name": "any", "schema": schema}}
+    body = {"messages": MESSAGES, "max_tokens": 48, "max_forwards": 4, "response_format": form}
+    answer = http.post(f"{server.url}/v1/chat/completions", json=body, timeout=60)
+    assert answer.status_code in (200, 400), answer.text
+    if answer.status_code == 200:
+        json.loads(answer.json()["choices"][0]["message"]["content"])
+    else:
+        assert answer.json()["error"]["param"] in ("json_schema", "max_tokens", "response_format")
 
 
 def test_hostile_expressions_block_nobody(server, client):
