@@ -1,12 +1,13 @@
 """Checkpoint files to a network, tensor by tensor: each must map, once, with the right shape, or the load fails.
 
 All headers are checked before any weight is read, so a wrong checkpoint fails at once. Files are mapped, not read, and
-closed one after the other: peak memory is the model plus one shard.
+closed after some tensors: peak memory is the model plus one large tensor, or some small ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from starr.model.network.transformer import Transformer
 
 Progress = Callable[[int, int], None]  # tensors read, of how many
 INDEX = "model.safetensors.index.json"
-FLOATS = ("F64", "F32", "F16", "BF16")
+FLOATS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}  # bytes
+MAPPED = 64 << 20  # bytes that are read before a file is closed and opened again
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 CONVERT = "Convert it where you trust it: load it with torch.load and write it with safetensors.torch.save_file."
 
@@ -34,6 +36,11 @@ class StoredTensor:
     file: Path
     shape: tuple[int, ...]
     dtype: str
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return math.prod(self.shape) * FLOATS[self.dtype]
 
 
 def load_weights(
@@ -58,9 +65,9 @@ def load_weights(
         sizes[tied_head] = (shape.vocab_size, shape.width)
     check_entries(found, sizes)
     filler, done = Filler(net, parts, device, dtype), 0
-    for file in files:
-        with open_weights(file) as shard:
-            for key in shard.keys():  # noqa: SIM118
+    for keys in runs(found):
+        with open_weights(found[keys[0]].file) as shard:
+            for key in keys:
                 filler.take(key, shard)
                 done += 1
                 if progress is not None:
@@ -68,6 +75,20 @@ def load_weights(
     if shape.tied and tied_head in found:
         check_tied(found[tied_head], tied_head, net)
     return net.eval().requires_grad_(False)
+
+
+def runs(found: Mapping[str, StoredTensor]) -> Iterator[list[str]]:
+    """The tensors in order, those of one file together as long as they have at most MAPPED bytes."""
+    run: list[str] = []
+    held = 0
+    for key, entry in found.items():
+        if run and (entry.file != found[run[0]].file or held + entry.size > MAPPED):
+            yield run
+            run, held = [], 0
+        run.append(key)
+        held += entry.size
+    if run:
+        yield run
 
 
 class Filler:
