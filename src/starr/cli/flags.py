@@ -58,7 +58,10 @@ class Common:
 class ModelFlags(Common):
     """Which model, and where it runs."""
 
-    model: Annotated[str | None, typer.Option(help="A folder or a hub id.", show_default="the bundled model")] = None
+    model: Annotated[
+        str | None,
+        typer.Option(help="bundled-dream, bundled-blocks, a folder or a hub id.", show_default="the bundled model"),
+    ] = None
     device: Annotated[
         str | None, typer.Option(help="cpu, cuda, cuda:1 or mps.", show_default="cuda if there is one, else cpu")
     ] = None
