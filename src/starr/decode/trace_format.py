@@ -21,7 +21,7 @@ LONGEST = 2**20  # positions that a file may have
 MOST_STEPS = 20_000  # no run has as many: it ends within as many forwards as it has masks
 MOST_BYTES = 2**29  # of a file
 DRAWN = 8192  # positions that a page or a plot may have
-PHASES = {name: ("forwards", "positions", "seconds") for name in ("prefill", "denoise", "seal")}  # of ``stats``
+PHASES, PHASE = ("prefill", "denoise", "seal"), {"forwards", "positions", "seconds"}  # of ``stats``
 
 
 class Action(IntEnum):
@@ -87,7 +87,7 @@ def is_count(value: Any) -> bool:
 def is_figure(key: str, value: Any) -> bool:
     """What ``stats`` holds: a number, or those of a phase of a block-causal run."""
     if key in PHASES and isinstance(value, dict):
-        return value.keys() <= set(PHASES[key]) and all(is_figure("", each) for each in value.values())
+        return value.keys() <= PHASE and all(is_figure("", each) for each in value.values())
     return is_number(value) and math.isfinite(value)
 
 

@@ -8,6 +8,7 @@ import torch
 import starr
 from benchmarks.structured_runs import model_of
 from starr.decode.choose import answers as reading
+from starr.errors import InputError
 from tests.tiny import BOS, EOS, MASK
 
 
@@ -97,3 +98,9 @@ def test_forwards_hold_rows_within_the_bound():
     calls = list(reading.forwards_of(rows))
     assert [place for call in calls for place in call] == list(range(6))
     assert [call.start for call in calls] == [0]
+
+
+def test_choices_beyond_all_use_are_refused(model, monkeypatch):
+    monkeypatch.setattr(reading, "MOST_POSITIONS", 8)
+    with pytest.raises(InputError, match="take 9 positions, the most is 8"):
+        starr.choose(model, "abcab", ["xy"])

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from starr.model.load import Model
 
 POSITIONS = 1 << 14  # of one forward
+MOST_POSITIONS = 1 << 20  # of all rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,13 @@ def answers(model: Model, rows: list[list[int]], asked: list[list[Question]]) ->
     origin = spec.origin(asked[0][0].start)
     if spec.block_length is not None:
         rows, asked = block_by_block(model, rows, asked)
+    total = sum(map(len, rows))
+    if total > MOST_POSITIONS:
+        raise InputError(
+            f"The choices take {total} positions, the most is {MOST_POSITIONS}.",
+            hint="Give fewer choices, or shorter ones.",
+            param="choices",
+        )
     scores = [dict.fromkeys(parts[0].order, 0.0) for parts in asked]
     calls = list(forwards_of(rows))
     for call in calls:

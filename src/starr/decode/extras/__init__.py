@@ -26,4 +26,4 @@ GUESTS: tuple[type[Guest], ...] = (
     ExtraSteps,
     Constraints,
 )
-"""Every guest, in the order in which the loop asks them."""
+"""Every guest, in the order in which the loop asks them. Constraints see what the others let through."""

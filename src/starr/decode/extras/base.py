@@ -18,7 +18,7 @@ its strategy comes in ``StepView.extras``, what the strategy asks of it in ``Dec
     propose     propose       restrict what is proposed                                constraints, repetition
     observe     observe       note what the forward told                               shadow, drafts
     enforce     frees         let a step go without a commit                           growth
-    enforce     amend         change what is about to be done                          constraints
+    enforce     amend         change what is about to be done                          sealed blocks, constraints
     apply       apply         change the canvas after the step                         growth, shortening, drafts
     advance     keeps_open    keep a window without masks open                         extra steps
     (cost)      positions     positions that it computes besides the query             shadow, drafts, movement
