@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import starr
 from starr.cli.app import app
+from starr.model.device import half_trouble
 from starr.model.files.hub import BUNDLED_FOLDER
 from starr.model.known import read_known
 
@@ -39,6 +40,8 @@ SETTINGS = [
     {}, {"strategy": "starr", "block_length": 32}, {"strategy": "threshold", "max_tokens": 64},
     {"strategy": "threshold:tau=0.95", "block_length": 32}, {"strategy": "confidence", "max_tokens": 64},
     {"strategy": "starr", "max_tokens": 64}, {"strategy": "threshold:tau=0.95", "block_length": 16, "max_tokens": 64},
+    {"strategy": "starr", "block_length": 16, "max_tokens": 64}, {"strategy": "threshold:tau=0.95", "max_tokens": 64},
+    {"strategy": "starr", "block_length": 32, "max_tokens": 64}, {"strategy": "threshold"}, {"strategy": "confidence"},
 ]  # fmt: skip
 """Those of the pages: without flags, the server's, and those of the examples."""
 
@@ -78,9 +81,12 @@ def test_prompts_are_told_from_other_words(text, caught):
     assert any(is_prompt(first or second) for first, second in QUOTED.findall(text)) == caught
 
 
-@pytest.fixture(scope="module")
-def model():
-    return starr.load()
+@pytest.fixture(scope="module", params=["float32", "bfloat16"])
+def model(request):
+    """In both dtypes that a CPU may choose."""
+    if request.param == "bfloat16" and half_trouble("bfloat16"):
+        pytest.skip(half_trouble("bfloat16"))
+    return starr.load(dtype=request.param)
 
 
 @pytest.mark.parametrize("options", SETTINGS, ids=lambda options: "-".join(map(str, options.values())) or "default")
