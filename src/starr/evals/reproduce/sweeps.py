@@ -62,6 +62,7 @@ def radar(figure: Figure, axes: dict[str, list[float]], names: Sequence[str]) ->
         plot.fill([*angles, angles[0]], [*shares, shares[0]], alpha=0.1)
     labels = [f"{name}\n(1 = {top:.3g})" for name, top in zip(axes, tops, strict=True)]
     plot.set_xticks(angles, labels)
+    plot.tick_params(axis="x", pad=18)
     plot.set_ylim(0, 1.05)
     plot.legend(loc="upper right", bbox_to_anchor=(1.25, 1.1), fontsize=8)
 
@@ -96,6 +97,6 @@ def sensitivity(bench: Bench) -> Result:
     n = sweeps["W_t"][0].figures["n"]
     return Result(
         "sensitivity", f"Window sizes ({bench.task.name}, n = {n})", rows, draw,
-        "Accuracy (solid, band: 95 % interval) and forwards (dashed) over the temporal and the spatial window.",
+        "Both (solid, band: 95 % interval) and forwards (dashed) over the temporal and the spatial window.",
         notes=[f"The paper: {paper.DOUBTS['sensitivity']}"], size=(11.0, 4.8),
     )  # fmt: skip

@@ -98,7 +98,7 @@ def compared(bench: Bench, name: str, title: str, runs: Sequence[Run], theirs: S
         f"{title} ({bench.task.name}, n = {n})",
         rows,
         lambda figure: accuracy_and_speed(figure, measured, rows),
-        f"Accuracy and speed-up against {runs[0].name}; canvas of {length}, {bench.rows} rows at once. {INTERVALS}",
+        f"Both and speed-up against {runs[0].name}; canvas of {length}, {bench.rows} rows at once. {INTERVALS}",
         theirs,
         [f"Doubts about the paper's numbers: {paper.DOUBTS[name]}"],
         size=(10.0, 1.6 + 0.75 * len(runs)),
