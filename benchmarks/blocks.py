@@ -81,10 +81,15 @@ def quarters(made: starr.Generation, spent: list[float], tokens: int) -> tuple[f
 
 @torch.inference_mode()
 def attention_ms(model: Model, keys: int, repeats: int = 30) -> float:
-    """Milliseconds of the attention of all layers for one block over so many keys, median."""
+    """Milliseconds of the attention of all layers for one block over so many keys, median.
+
+    As in a step, the keys are a slice of a buffer: whole blocks and the slot of padding.
+    """
     shape, block = model.spec.shape, model.spec.block_length or 1
+    keys = keys // block * block + 1
     q = torch.randn(1, shape.heads, block, shape.head_width).to(model.dtype)
-    kept = torch.randn(shape.layers, 1, shape.heads, keys, shape.head_width).to(model.dtype)
+    room = torch.randn(shape.layers, 1, shape.heads, 2 * keys, shape.head_width).to(model.dtype)
+    kept = room[:, :, :, :keys]
     seen = torch.ones(1, 1, block, keys, dtype=torch.bool)
     taken = []
     for _ in range(repeats):
@@ -101,7 +106,7 @@ def measure(model: Model, prompt: list[int], tokens: int, repeats: int) -> dict[
     (none, _), (exact, spent) = pairs[-1]
     slow, quick = (median(sum(pair[place][1]) / tokens for pair in pairs) for place in (0, 1))
     first, last = quarters(exact, spent, tokens)
-    few, many = (len(prompt) + tokens * eighths // 8 for eighths in (1, 7))
+    few, many = (len(prompt) + tokens * eighths // 8 for eighths in (1, 7))  # keys in the middle of both quarters
     return {
         "canvas": tokens,
         "forwards": exact.stats.forwards,

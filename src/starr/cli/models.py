@@ -145,11 +145,19 @@ def describe(spec: ModelSpec, tokenizer: Tokenizer) -> dict[str, Any]:
         "mask": f"{spec.mask_id} {tokenizer.piece(spec.mask_id)}",
         "ends": ", ".join(f"{token} {tokenizer.piece(token)}" for token in spec.eos_ids),
         "shifted": spec.shift,
-        "attention": "full" if spec.block_length is None else f"block-causal, {spec.block_length} positions a block",
+        "attention": attention(spec),
         "strategy": spec.habits.strategy,
         "cache": spec.habits.cache,
         "chat template": tokenizer.has_chat,
     }
+
+
+def attention(spec: ModelSpec) -> str:
+    """Who sees whom, and how many positions of a block are decided together where its authors do not take all."""
+    if spec.block_length is None:
+        return "full"
+    parts = f", decided {spec.habits.window} at a time" if spec.habits.window else ""
+    return f"block-causal, {spec.block_length} positions a block{parts}"
 
 
 def parameters(shape: Shape) -> int:

@@ -212,6 +212,24 @@ def test_every_strategy_within_a_block(model, strategy):
         assert result.stats.forwards <= max(bound, engine.model.spec.max_length)
 
 
+QUOTAS = [e.name for e in starr.strategies() if any(option.name == "steps" for option in e.options)]
+
+
+@pytest.mark.parametrize("strategy", [*(f"{name}:steps=1" for name in QUOTAS), "threshold:origin=sdar,tau=1,steps=1"])
+@pytest.mark.parametrize("length", [B - 1, B + 5])
+def test_a_quota_above_the_masks_of_the_prompts_block_leaves_the_prompt_as_it_is(strategy, length):
+    """One step for a whole block, of which only one or three positions are masks."""
+    model, prompt = MODELS["dense"], prompt_of(length)
+    engine = Engine(model)
+    engine.add(request_of(model, prompt, Options(strategy=strategy, cache="exact", max_tokens=13, eos="never")))
+    events = []
+    while engine.busy:
+        events += engine.step()
+        if engine.batch.rows:
+            assert engine.batch.canvas.tokens[0, :length].tolist() == prompt
+    assert MASK not in events[-1].generation.tokens
+
+
 @pytest.mark.parametrize("strategy", WHOLE)
 def test_strategies_that_need_the_whole_canvas_are_refused_with_the_reason(strategy):
     with pytest.raises(InputError, match=f"{strategy} cannot be used with a block-causal model: it"):
