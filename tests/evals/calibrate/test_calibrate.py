@@ -1,18 +1,20 @@
 """Fitting on a model of random weights: visits, labels, resuming, and a rule that decodes."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
 
 import starr
+from starr.decode.engine import Engine
 from starr.decode.strategies.calibrated import Calibrated
 from starr.decode.strategies.calibrated.features import SEEN, TOKEN
 from starr.errors import InputError
 from starr.evals.calibrate import work
 from starr.evals.calibrate.fit import Recipe, fit, reliability
 from starr.evals.calibrate.prompts import Prompt, task_prompts
-from starr.evals.calibrate.visit import Explorer, visit
+from starr.evals.calibrate.visit import Explorer, outcome, visit
 from starr.evals.calibrate.work import CalibrationPlan, calibrate, decoded
 from tests.tiny import tiny_model
 
@@ -28,15 +30,22 @@ def requests(model, prompts=PROMPTS):
 
 
 def test_a_label_says_whether_the_proposal_stands_at_the_end():
-    """After zero steps of its policy a visit is the careful run itself: its first proposals against its last canvas."""
-    model = tiny_model()
-    seen, *_ = visit(model, requests(model, ["ab"]), [starr.strategy("threshold")], rows=1, seed=3, watch=lambda: None)
-    whole = starr.generate(model, "ab", strategy="threshold:tau=0.95", max_tokens=10, trace=True)
-    step = whole.trace.steps[0]
-    if len(seen.stood) == len(step.proposal):
-        assert seen.stood.tolist() == [p == t for p, t in zip(step.proposal, whole.trace.tokens, strict=True)]
-    assert seen.features.shape == (len(seen.stood), len(SEEN))
-    assert seen.proposals.shape == (len(seen.stood), len(TOKEN))
+    """The first state of a careful run: its first proposals against its last canvas, where it is not sure at once."""
+    model, (row,) = tiny_model(), requests(tiny_model(), ["ab"])
+    explorer = Explorer(starr.strategy("threshold"), 0, 99, model.spec.eos_ids, 0)
+    careful = starr.generate(model, "ab", strategy="threshold:tau=0.95", max_tokens=10, trace=True)
+    engine = Engine(model, max_rows=1)
+    engine.add(replace(row, strategy=explorer))
+    while engine.busy:
+        events = engine.step()
+    seen = outcome(explorer, explorer.found[0], events[-1])
+    step = careful.trace.steps[0]
+    doubtful = [i for i, c in enumerate(step.confidence) if c < 0.95]
+    assert 0 < len(doubtful)
+    assert seen.stood.tolist() == [step.proposal[i] == careful.trace.tokens[i] for i in doubtful]
+    assert seen.proposals[:, 3].tolist() == [step.proposal[i] for i in doubtful]
+    assert seen.features.shape == (len(doubtful), len(SEEN))
+    assert seen.proposals.shape == (len(doubtful), len(TOKEN))
 
 
 def test_rows_visited_together_tell_what_they_tell_alone():
@@ -57,8 +66,6 @@ def test_the_policy_is_followed_for_so_many_steps():
     """With a policy that commits everything at once, a visit after one step finds nothing left to see."""
     model = tiny_model()
     policy = starr.strategy("threshold:tau=0").bind(model)
-    from dataclasses import replace
-
     explorer = Explorer(policy, 1, 2, model.spec.eos_ids, 0)
     from starr.api import run_all
 

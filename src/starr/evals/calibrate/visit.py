@@ -1,9 +1,9 @@
 """Visit the states that a rule will meet, and see which proposals stood in the end.
 
-Each prompt is decoded by some policy up to a random step. There the features of all masked positions are taken. From
-that very state the run goes on carefully (``threshold`` 0.95), and one of its later states is taken as well, since the
-same end follows from it. A proposal stood if the final canvas has it at its position. Behind the final end-of-text an
-end-of-text stands, and nothing else does.
+Each prompt is decoded by some policy up to a random step. From that very state the run goes on carefully (``threshold``
+0.95). The features of all masks that the careful run would not commit at once are taken there, and in one of the later
+states, since the same end follows from it. A proposal stood if the final canvas has it at its position. Behind the
+final end-of-text an end-of-text stands, and nothing else does.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ OWN = "own."  # the prefix of the policy's memory in the carry
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """One state: M masked positions, and what became of their proposals."""
+    """One state: M doubtful masks, and what became of their proposals."""
 
     prompt: int
     features: Tensor  # (M, F) float32
@@ -87,9 +87,8 @@ class Explorer(Strategy):
         return Decision(commits(careful)), after | {OWN + name: value for name, value in own.items()}
 
     def take_down(self, view: StepView, carry: Carry) -> Seen:
-        """The state's masked positions; the row is alone in its group."""
-        masked = view.masked[0]
-        places = masked.nonzero()[:, 0]
+        """The state's doubtful masks; the row is alone in its group."""
+        places = (view.masked[0] & (view.confidence[0] < CAREFUL)).nonzero()[:, 0]
         features, near = features_of(view, carry, self.ends)[0, places], proposals_near(view)[0, places]
         return Seen(features.cpu(), near.cpu(), places.tolist(), view.proposal[0, places].tolist())
 

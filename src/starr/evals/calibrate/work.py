@@ -35,6 +35,7 @@ POLICIES = ("threshold:tau=0.5", "threshold:tau=0.7", "threshold:tau=0.9", "hier
 OWN_BUDGETS = (0.05, 0.1, 0.3)  # of the rule being fitted, in the second round
 BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.4)
 BASELINE = "threshold:tau=0.9"
+Visited = dict[str, "Tensor"]  # what ``as_rows`` gives
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +67,34 @@ def calibrate(
         raise InputError(f"A rule needs at least {LEAST} prompts, got {len(prompts)}.", param="prompts")
     if folder is not None:
         claim(folder, model, prompts, plan)
+    rounds = rounds_of(model, prompts, plan, folder, watch)
+    return with_costs(model, prompts, scored(fitted(model, prompts, rounds, plan.recipe), rounds), plan)
+
+
+def rounds_of(
+    model: Model,
+    prompts: Sequence[Prompt],
+    plan: CalibrationPlan,
+    folder: Path | None = None,
+    watch: Callable[[], None] = lambda: None,
+) -> list[Visited]:
+    """The visits of the policies, and then those of the rule that was fitted on them."""
     requests = [
         request_of(model, prompt.text, Options(max_tokens=prompt.max_tokens, strategy="confidence"))
         for prompt in prompts
     ]
-    policies = [strategy(text) for text in POLICIES]
-    rounds = [visited(model, requests, policies, plan, 0, folder, watch)]
-    size = model.net.head_weight.shape[0]
-    rule = about(fit(**rounds[0], vocabulary=size, recipe=plan.recipe), model, prompts)
+    rounds = [visited(model, requests, [strategy(text) for text in POLICIES], plan, 0, folder, watch)]
     if plan.own_round:
+        rule = fitted(model, prompts, rounds, plan.recipe)
         own = [Calibrated(fitted=rule, budget=budget) for budget in OWN_BUDGETS]
         rounds.append(visited(model, requests, own, plan, 1, folder, watch))
-        both = {name: together([part[name] for part in rounds]) for name in rounds[0]}
-        rule = about(fit(**both, vocabulary=size, recipe=plan.recipe), model, prompts)
-    return with_costs(model, prompts, scored(rule, rounds), plan)
+    return rounds
+
+
+def fitted(model: Model, prompts: Sequence[Prompt], rounds: Sequence[Visited], recipe: Recipe) -> FittedRule:
+    """A rule fitted on all visits of some rounds, with what it was fitted on."""
+    whole = {name: together([part[name] for part in rounds]) for name in rounds[0]}
+    return about(fit(**whole, vocabulary=model.net.head_weight.shape[0], recipe=recipe), model, prompts)
 
 
 def visited(
@@ -90,7 +105,7 @@ def visited(
     number: int,
     folder: Path | None,
     watch: Callable[[], None],
-) -> dict[str, Tensor]:
+) -> Visited:
     """The visits of one round, chunk by chunk; chunks that the folder has are read."""
     parts = []
     for start in range(0, len(requests), CHUNK):
@@ -138,7 +153,7 @@ def about(rule: FittedRule, model: Model, prompts: Sequence[Prompt]) -> FittedRu
     return replace(rule, fitted_on=fitted_on)
 
 
-def scored(rule: FittedRule, rounds: Sequence[dict[str, Tensor]]) -> FittedRule:
+def scored(rule: FittedRule, rounds: Sequence[Visited]) -> FittedRule:
     """The rule with its reliability on held-out prompts."""
     whole = {name: together([part[name] for part in rounds]) for name in rounds[0]}
     held, stood = whole["prompt"] % HELD_OUT == 0, whole["stood"]

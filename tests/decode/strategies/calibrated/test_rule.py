@@ -78,3 +78,10 @@ def test_the_budget_is_its_slow_transcription(budget):
         masked = torch.rand(1, 7, generator=random) < 0.7
         expected = ref_budget(chance[0].tolist(), masked[0].tolist(), budget)
         assert within_budget(chance, masked, budget)[0].tolist() == expected
+
+
+def test_what_a_careful_run_commits_at_once_costs_no_budget():
+    """Three sure masks are committed whatever the rule says, and the doubtful ones within the budget."""
+    view = one_row([0.2, 0.99, 0.95, 0.97, 0.5], margin=[0.1] * 5, entropy=[1.0] * 5)
+    assert set(chosen(Calibrated(fitted=random_rule(), budget=0.0), view)) == {1, 2, 3}
+    assert set(chosen(Calibrated(fitted=random_rule(), floor=2.0), view)) == {1}

@@ -1,8 +1,9 @@
 """A commit rule fitted on the model itself (``starr calibrate``).
 
-P is the probability that a proposal stands in the text that a careful run writes from this very state. Commit the
-most probable ones while the expected number of wrong ones, the sum of 1 - P, is <= ``budget``. With ``floor`` instead,
-commit where P >= floor. Always commit the most probable one. Ties go to the lower position.
+P is the probability that a proposal stands in the text that a careful run writes from this very state. It is 1 where
+the careful run commits at once (confidence >= 0.95). Commit the most probable ones while the expected number of wrong
+ones, the sum of 1 - P, is <= ``budget``. With ``floor`` instead, commit where P >= floor. Always commit the most
+probable one. Ties go to the lower position.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class Calibrated(Strategy):
         if self.fitted is None:
             raise InputError("calibrated needs a model.", hint="Call bind(model) first.", param="strategy")
         chance = self.fitted.probability(features_of(view, carry, self.ends), proposals_near(view))
+        chance = torch.where(view.confidence >= self.fitted.careful, 1.0, chance)
         if self.floor is not None:
             chosen = view.masked & (chance >= self.floor)
         else:

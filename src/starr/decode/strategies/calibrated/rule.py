@@ -36,6 +36,7 @@ class FittedRule:
     w2: Tensor  # (M, H, 1)
     b2: Tensor  # (M, 1, 1)
     habits: Tensor  # (V,) float32
+    careful: float = 0.95  # confidences from here on are committed by the careful run itself
     budget: float = 0.1  # expected wrong commits per step where nobody says else
     fitted_on: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
@@ -54,7 +55,8 @@ class FittedRule:
         numbers = {name: getattr(self, name).tolist() for name in NUMBERS}
         known = self.habits.nonzero()[:, 0].tolist()
         habits = {"vocabulary": len(self.habits), "habits": {str(token): self.habits[token].item() for token in known}}
-        head = {"format": FORMAT, "features": list(NAMES), "features_version": VERSION, "budget": self.budget}
+        head = {"format": FORMAT, "features": list(NAMES), "features_version": VERSION}
+        head |= {"careful": self.careful, "budget": self.budget}
         return head | {"fitted_on": self.fitted_on, "scores": self.scores} | habits | numbers
 
 
@@ -69,7 +71,8 @@ def rule_from(body: dict[str, Any], source: str) -> FittedRule:
             )
         numbers = {name: torch.tensor(body[name]) for name in NUMBERS}
         numbers["habits"] = habits_from(body["habits"], body["vocabulary"])
-        rule = FittedRule(**numbers, budget=float(body["budget"]), fitted_on=body["fitted_on"], scores=body["scores"])
+        bars = {name: float(body[name]) for name in ("careful", "budget")}
+        rule = FittedRule(**numbers, **bars, fitted_on=body["fitted_on"], scores=body["scores"])
         if rule.w1.shape[1] != len(NAMES) or not all(t.isfinite().all() for t in numbers.values()):
             raise ValueError("numbers")
     except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
