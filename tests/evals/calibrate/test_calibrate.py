@@ -41,7 +41,7 @@ def test_a_label_says_whether_the_proposal_stands_at_the_end():
     seen = outcome(explorer, explorer.found[0], events[-1])
     step = careful.trace.steps[0]
     doubtful = [i for i, c in enumerate(step.confidence) if c < 0.95]
-    assert 0 < len(doubtful)
+    assert len(doubtful) > 0
     assert seen.stood.tolist() == [step.proposal[i] == careful.trace.tokens[i] for i in doubtful]
     assert seen.proposals[:, 3].tolist() == [step.proposal[i] for i in doubtful]
     assert seen.features.shape == (len(doubtful), len(SEEN))

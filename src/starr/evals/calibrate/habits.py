@@ -26,7 +26,7 @@ def habits_apart(proposals: Tensor, surplus: Tensor, prompt: Tensor, held: Tenso
     used, tokens = ~held, proposals.clamp_min(0)
     total, count = sums(proposals[used, OWN], surplus[used], vocabulary)
     keys = prompt[:, None] * vocabulary + tokens
-    known, place = keys[used, OWN].unique(return_inverse=True)
+    known, place = torch.unique(keys[used, OWN], return_inverse=True)
     own_total, own_count = sums(place, surplus[used], len(known))
     at = torch.searchsorted(known, keys).clamp(max=len(known) - 1)
     same = (known[at] == keys) & used[:, None]

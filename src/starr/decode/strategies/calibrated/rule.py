@@ -72,7 +72,7 @@ def rule_from(body: dict[str, Any], source: str) -> FittedRule:
         numbers = {name: torch.tensor(body[name]) for name in NUMBERS}
         numbers["habits"] = habits_from(body["habits"], body["vocabulary"])
         bars = {name: float(body[name]) for name in ("careful", "budget")}
-        rule = FittedRule(**numbers, **bars, fitted_on=body["fitted_on"], scores=body["scores"])
+        rule = FittedRule(**numbers, **bars, fitted_on=body["fitted_on"], scores=body["scores"])  # type: ignore[arg-type]
         if rule.w1.shape[1] != len(NAMES) or not all(t.isfinite().all() for t in numbers.values()):
             raise ValueError("numbers")
     except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
