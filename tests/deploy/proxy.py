@@ -58,7 +58,7 @@ def proxy(*addresses):
             yield f"http://127.0.0.1:{port}"
         finally:
             child.terminate()
-            child.wait(timeout=30)
+            child.wait(timeout=120)
 
 
 class ServerProcess:
@@ -86,5 +86,5 @@ class ServerProcess:
         self.child.send_signal(signal.SIGTERM)
 
     def metric(self, name):
-        lines = httpx.get(f"{self.url}/metrics", timeout=30).text.splitlines()
+        lines = httpx.get(f"{self.url}/metrics", timeout=120).text.splitlines()
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))

@@ -4,15 +4,14 @@ import json
 import threading
 from dataclasses import replace
 
-import httpx
 import pytest
 
 import starr
 from tests.deploy.load import ask_all, asks, expected
 from tests.deploy.proxy import NGINX, ServerProcess, proxy, wait_for
 from tests.model.tiny import LLADA_CONFIG, write_llada
-from tests.server.nets import slowed
-from tests.server.running import running, wait_until
+from tests.server.nets import Gate
+from tests.server.running import http, running, wait_until
 
 pytestmark = pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install nginx-light, or make test as root")
 
@@ -45,7 +44,13 @@ def test_two_hundred_requests_are_answered_rightly_by_both(pair, model):
     asked = asks(200)
     right = expected(model, asked)
     assert ask_all(url, asked) == [right[ask] for ask in asked]
-    counts = [server.metric("vllm:request_success_total") for server in servers]
+    counts = []
+
+    def counted():  # a stream is counted after its last line was sent
+        counts[:] = [server.metric("vllm:request_success_total") for server in servers]
+        return sum(counts) >= 200
+
+    wait_for(counted)
     assert sum(counts) == 200
     assert min(counts) > 20
 
@@ -85,19 +90,23 @@ def test_draining_loses_no_accepted_request(pair, model):
             servers[1].drain()
 
     assert ask_all(url, asked, during=during) == [right[ask] for ask in asked]
-    servers[1].child.wait(timeout=90)
+    servers[1].child.wait(timeout=300)
     servers[1].start().ready()
 
 
 def test_a_client_that_leaves_frees_its_row(model):
-    slow = slowed(model, 0.02)
-    with running(lambda: slow) as one, running(lambda: slow) as two, proxy(one.url[7:], two.url[7:]) as url:
+    """The forward under way when the client leaves is the row's last one."""
+    gate = Gate(model)
+    with running(lambda: gate.model) as one, running(lambda: gate.model) as two, proxy(one.url[7:], two.url[7:]) as url:
+        gate.shut()
         body = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 200, "stream": True}
-        with httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=60) as stream:
-            lines = stream.iter_lines()  # kept: the connection is closed with it
-            next(lines)
-            wait_until(lambda: one.pool.running + two.pool.running == 1)
+        with http.stream("POST", f"{url}/v1/chat/completions", json=body):
+            assert gate.waits.wait(120)
+        counts = [here.service.ready.metrics.registry.get_sample_value for here in (one, two)]
+        wait_until(lambda: sum(count("starr:left_total") for count in counts) == 1)
+        gate.open()
         wait_until(lambda: one.pool.running + two.pool.running == 0)
+        assert gate.forwards == 1
 
 
 def test_text_passes_before_the_answer_is_whole(model):
@@ -109,7 +118,7 @@ def test_text_passes_before_the_answer_is_whole(model):
         body |= {"strategy": "confidence", "block_length": 1}
         with (
             proxy(one.url[7:], two.url[7:]) as url,
-            httpx.stream("POST", f"{url}/v1/chat/completions", json=body, timeout=60) as stream,
+            http.stream("POST", f"{url}/v1/chat/completions", json=body) as stream,
         ):
             lines = (json.loads(line[6:]) for line in stream.iter_lines() if line.startswith("data: {"))
             early = ""
@@ -132,7 +141,7 @@ def holding(model, after, go_on):
         def __call__(self, *given, **named):
             count[0] += 1
             if count[0] > after:
-                assert go_on.wait(60)
+                assert go_on.wait(600)
             return net(*given, **named)
 
     return replace(model, net=Net())
