@@ -9,18 +9,14 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 from starr.decode.strategies.base import KnownModel
 from starr.errors import InputError
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 Fitted = TypeVar("Fitted")
-Held = TypeVar("Held", bound="DataclassInstance")
 Parse = Callable[[dict[str, Any], str], Fitted]  # a file's content and its name to what was fitted
 
 
@@ -45,13 +41,12 @@ def read_fitted(parse: Parse[Fitted], what: str, path: str, changed: int) -> Fit
     return parse(body, path)
 
 
-def on_device(fitted: Held, model: KnownModel) -> Held:
+def on_device(fitted: Fitted, model: KnownModel) -> Fitted:
     """A copy of a frozen dataclass whose tensors lie where the model's weights do."""
-    device = model.net.head_weight.device
-    values = {part.name: getattr(fitted, part.name) for part in fields(fitted)}
-    return replace(
-        fitted, **{name: value.to(device) for name, value in values.items() if isinstance(value, torch.Tensor)}
-    )
+    device, parts = model.net.head_weight.device, fields(fitted)  # type: ignore[arg-type]
+    tensors = {part.name: value for part in parts if isinstance(value := getattr(fitted, part.name), torch.Tensor)}
+    moved: Fitted = replace(fitted, **{name: value.to(device) for name, value in tensors.items()})  # type: ignore[type-var]
+    return moved
 
 
 def check_fitted_on(model: KnownModel, fitted_on: Mapping[str, Any], what: str, hint: str) -> None:

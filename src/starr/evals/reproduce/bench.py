@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+from starr.decode.strategies.calibrated.rule import FittedRule, find_rule
+from starr.errors import InputError
 from starr.evals.run.evaluate import Decoder, Local, left
 from starr.evals.run.results import compare, summarise
 from starr.evals.run.runner import Workload, decode
@@ -56,6 +58,14 @@ class Bench:
     def checkpoint(self) -> str:
         """The model with its weights and dtype, as pages name it."""
         return f"{self.settings.model} (weights {self.settings.weights}, {self.settings.dtype})"
+
+    @property
+    def rule(self) -> FittedRule | None:
+        """The rule that ships for the model, where one does."""
+        try:
+            return find_rule("auto", self.model)
+        except InputError:
+            return None
 
     def run(self, strategy: str, cache: str = "none", block_length: int | None = None, ice: str | None = None) -> Run:
         """A run from text forms."""

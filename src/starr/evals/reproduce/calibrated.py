@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from starr.decode.strategies.calibrated.rule import find_rule
-from starr.errors import InputError
 from starr.evals.reproduce.bench import Bench, against
 from starr.evals.reproduce.figures import accuracy_and_speed
 from starr.evals.reproduce.result import Result
@@ -16,21 +14,16 @@ OURS = ("calibrated", *(f"calibrated:{how}" for how in ("budget=0.05", "budget=0
 
 def calibrated_runs(bench: Bench) -> list[Run]:
     """The peers, and the rule where one ships for the model."""
-    try:
-        find_rule("auto", bench.model)
-    except InputError:
-        return [bench.run(text) for text in PEERS]
-    return [bench.run(text) for text in (*PEERS, *OURS)]
+    return [bench.run(text) for text in (*PEERS, *(OURS if bench.rule else ()))]
 
 
 def calibrated(bench: Bench) -> Result:
     """Peers at their defaults and the rule that ships for the model at several budgets."""
     notes = ["Every run is compared with threshold 0.9; an interval that holds 0 shows no difference."]
-    try:
-        rule = find_rule("auto", bench.model)
+    if rule := bench.rule:
         notes.append(f"The rule was fitted on {rule.fitted_on['prompts']} prompts; its own budget is {rule.budget:g}.")
-    except InputError as error:
-        notes.append(f"{error} Only peers are shown.")
+    else:
+        notes.append("No rule ships for this model. Only peers are shown.")
     measured = bench.measure(calibrated_runs(bench))
     rows = against(bench, measured[0], measured)
     return Result(
