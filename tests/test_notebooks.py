@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parents[1] / "docs" / "notebooks"
-WANTED = {"first_steps": "#### 15", "compare_strategies": "tokens_per_forward", "write_your_own": "share"}
+WANTED = {"first_steps": "#### 15", "compare_strategies": "tokens_per_forward", "write_your_own": "#### 39"}
 
 
 @pytest.fixture(scope="module")
