@@ -80,7 +80,7 @@ class Pool:
 
 @contextmanager
 def pool(workers: int) -> Iterator[Pool]:
-    """Workers on the cores of this process, by turns; at the end they finish the part that they are at."""
+    """Workers on the cores of this process, by turns; an error or Ctrl-C ends them amid their parts."""
     own = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     context = multiprocessing.get_context("spawn")
     cores = context.SimpleQueue()
@@ -89,6 +89,10 @@ def pool(workers: int) -> Iterator[Pool]:
     executor = ProcessPoolExecutor(workers, context, initializer=settle, initargs=(cores,))
     try:
         yield Pool(executor, workers)
+    except BaseException:
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
     finally:
         executor.shutdown(wait=True, cancel_futures=True)
 
