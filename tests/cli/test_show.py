@@ -28,7 +28,9 @@ def test_one_strategy_with_its_presets(starr):
 
 
 def test_models_are_listed(starr):
-    assert "GSAI-ML/LLaDA-8B-Instruct" in starr("models").out
+    listed = starr("models").out
+    assert "GSAI-ML/LLaDA-8B-Instruct" in listed
+    assert max(map(len, listed.splitlines())) <= 120
     names = [row["name"] for row in json.loads(starr("models", "list", "--json").out)]
     assert names[0] == "bundled"
 
@@ -38,7 +40,10 @@ def test_a_checkpoint_is_shown_without_its_weights(starr, tiny, monkeypatch):
     facts = json.loads(starr("models", "show", tiny, "--json").out)
     assert (facts["family"], facts["context"], facts["vocabulary"]) == ("llada", 256, 272)
     assert facts["parameters"] == f"{sum(p.numel() for p in weights()):,}"
-    assert "256" in starr("models", "show", tiny).out
+    shown = starr("models", "show", tiny).out
+    assert "256" in shown
+    assert {"shifted        no", "chat template  yes"} <= set(shown.splitlines())
+    assert facts["shifted"] is False
 
 
 def weights():

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from starr.model.text.tokenizer import Tokenizer
 
 KNOWN = (
-    ("bundled", "llada", "in this package: word problems, list functions, lines of names, small grids"),
-    ("bundled-dream", "dream", "in this package: the same tasks, logits shifted"),
-    ("bundled-blocks", "sdar", "in this package: the same tasks, block-causal"),
+    ("bundled", "llada", "packaged: word problems, functions, lines, grids"),
+    ("bundled-dream", "dream", "packaged: the same tasks, logits shifted"),
+    ("bundled-blocks", "sdar", "packaged: the same tasks, block-causal"),
     ("GSAI-ML/LLaDA-8B-Base", "llada", "8 B, base"),
     ("GSAI-ML/LLaDA-8B-Instruct", "llada", "8 B, chat"),
     ("GSAI-ML/LLaDA-1.5", "llada", "8 B, chat, preference-tuned"),
@@ -73,8 +73,13 @@ def show_all(options: ListModelsOptions) -> None:
     if options.json:
         print(dump(rows))
     else:
-        cells = [(row["name"], row["family"], "yes" if row["here"] else "no", row["about"]) for row in rows]
-        print(table(("model", "family", "on this machine", "about"), cells))
+        cells = [(row["name"], row["family"], said(row["here"]), row["about"]) for row in rows]
+        print(table(("model", "family", "here", "about"), cells))
+
+
+def said(value: Any) -> str:
+    """A fact as a person writes it."""
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def is_here(name: str) -> bool:
@@ -100,7 +105,7 @@ def show_one(options: ShowModelOptions) -> None:
         print(dump(facts))
     else:
         width = max(map(len, facts))
-        print("\n".join(f"{key:<{width}}  {value}" for key, value in facts.items()))
+        print("\n".join(f"{key:<{width}}  {said(value)}" for key, value in facts.items()))
 
 
 def needs_of(folder: Path, shape: Shape) -> str:
