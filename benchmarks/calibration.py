@@ -1,9 +1,10 @@
 """What a fitted rule owes to its prompts and features: `python -m benchmarks.calibration --limit 300`.
 
 Prompts of all tasks are visited once, then by the first rule itself, as ``starr calibrate`` does. Rules are fitted on
-parts of these visits: on all tasks, on one task each, on fewer prompts, and without one group of features each. Every
-rule decodes the same items of every task with its own budget. Visits and rules are kept in ``--work``; rows that were
-made before with the same weights are not made again. With ``--foreign`` rules of another model's ``--work`` are tried.
+parts of these visits: on all tasks, on one task each, on fewer prompts, without one group of features each, and with
+less of a network. Every rule decodes the same items of every task with its own budget. Visits and rules are kept in
+``--work``; rows that were made before with the same weights are not made again. With ``--foreign`` the rule for all
+tasks of another model is tried as well.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from benchmarks.plan import ROWS, TASKS
 from benchmarks.stored import Stored
 from starr.evals.calibrate.fit import Recipe
 from starr.evals.calibrate.prompts import task_prompts
-from starr.evals.calibrate.work import CalibrationPlan, Visited, claim, fitted, rounds_of
+from starr.evals.calibrate.work import CalibrationPlan, Visited, claim, fitted, rounds_of, scored
 from starr.evals.reproduce import context
 from starr.evals.reproduce.bench import difference
 from starr.evals.run.results import compare, summarise
@@ -38,6 +39,8 @@ NOTES = (
     "fitted on: the prompts whose visits a rule was fitted on; the rule of all tasks visited the second round for all. "
     "without: a group of features that was left out (starr.decode.strategies.calibrated.features).",
     "Every rule commits within its own budget of 0.1 expected wrong commits per step.",
+    "held-out loss: the logistic loss of P over doubtful masks of prompts that were left out of the fit; rules fitted on "
+    "different prompts have different ones.",
     f"to threshold: the paired difference in both, and the ratio of forwards, to {BASE} over the same items.",
 )
 
@@ -49,7 +52,7 @@ class Variant:
     name: str
     tasks: tuple[str, ...] = TASKS
     prompts: int | None = None
-    without: tuple[str, ...] = ()
+    recipe: Recipe = Recipe()  # noqa: RUF009  # frozen
 
     @property
     def file(self) -> str:
@@ -63,7 +66,9 @@ def variants() -> Iterator[Variant]:
     yield ALL
     yield from (Variant(f"{count} prompts", prompts=count) for count in FEWER)
     yield from (Variant(task, (task,)) for task in TASKS)
-    yield from (Variant(f"all without {group}", without=(group,)) for group in GROUPS)
+    yield from (Variant(f"all without {group}", recipe=Recipe(without=(group,))) for group in GROUPS)
+    yield Variant("all with one network", recipe=Recipe(networks=1))
+    yield Variant("all with 8 units", recipe=Recipe(hidden=8))
 
 
 def rule_file(model: Any, variant: Variant, rounds: list[Visited], work: Path) -> Path:
@@ -82,17 +87,18 @@ def rule_file(model: Any, variant: Variant, rounds: list[Visited], work: Path) -
         parts.append(part | {"prompt": part["prompt"] // len(TASKS) if len(variant.tasks) == 1 else part["prompt"]})
     count = len(torch.cat([part["prompt"] for part in parts]).unique())
     prompts = task_prompts(variant.tasks, count)
-    rule = fitted(model, prompts, parts, Recipe(without=variant.without))
+    rule = scored(fitted(model, prompts, parts, variant.recipe), parts)
     path.write_text(json.dumps(rule.to_dict()) + "\n", encoding="utf8")
     return path
 
 
-def row(name: str, task: str, samples: list[Sample], base: list[Sample]) -> dict[str, Any]:
+def row(name: str, loss: float | None, task: str, samples: list[Sample], base: list[Sample]) -> dict[str, Any]:
     found, theirs = summarise(samples), summarise(base)
     low, high = found["both_interval"]
     return {
         "fitted on": name,
         "task": task,
+        "held-out loss": loss,
         "n": found["n"],
         "right %": round(100 * found["right"], 1),
         "both %": round(100 * found["both"], 1),
@@ -101,6 +107,12 @@ def row(name: str, task: str, samples: list[Sample], base: list[Sample]) -> dict
         "forwards": round(found["forwards"], 2),
         "fewer forwards": round(theirs["forwards"] / found["forwards"], 2),
     }
+
+
+def loss_of(form: str) -> float | None:
+    """The logistic loss of a run's rule on prompts that were held out while it was fitted."""
+    rule = getattr(starr.strategy(form), "rule", None)
+    return None if rule is None else json.loads(Path(rule).read_text(encoding="utf8"))["scores"]["reliability"]["loss"]
 
 
 def main() -> None:
@@ -142,7 +154,7 @@ def report(model: Any, runs: dict[str, str], limit: int, command: str, out: Path
                 continue
             samples = list(decode_chunk(model, task, settings, Run(form), choose(task, limit), ROWS[task.name]))
             base = base or samples
-            rows[fitted_on, task.name] = row(fitted_on, task.name, samples, base)
+            rows[fitted_on, task.name] = row(fitted_on, loss_of(form), task.name, samples, base)
             print(json.dumps(rows[fitted_on, task.name]), flush=True)
             stored.write(out, where, list(rows.values()))
 

@@ -104,7 +104,7 @@ def loss_of(logits: Tensor, y: Tensor) -> Tensor:
 
 
 def reliability(chance: Tensor, stood: Tensor, bins: int = 10) -> dict[str, Any]:
-    """Bins of equal width: mean P, share that stood, count; and the expected calibration error."""
+    """Bins of equal width: mean P, share that stood, count; the expected calibration error; and the logistic loss."""
     index = (chance * bins).long().clamp(max=bins - 1)
     rows, error = [], 0.0
     for number in range(bins):
@@ -113,4 +113,5 @@ def reliability(chance: Tensor, stood: Tensor, bins: int = 10) -> dict[str, Any]
             said, was = float(chance[here].mean()), float(stood[here].float().mean())
             error += abs(said - was) * int(here.sum()) / len(chance)
             rows.append({"said": round(said, 4), "stood": round(was, 4), "n": int(here.sum())})
-    return {"bins": rows, "error": round(error, 5)}
+    loss = F.binary_cross_entropy(chance.clamp(1e-6, 1 - 1e-6), stood.float())
+    return {"bins": rows, "error": round(error, 5), "loss": round(float(loss), 4)}
