@@ -39,8 +39,8 @@ NOTES = (
     "fitted on: the prompts whose visits a rule was fitted on; the rule of all tasks visited the second round for all. "
     "without: a group of features that was left out (starr.decode.strategies.calibrated.features).",
     "Every rule commits within its own budget of 0.1 expected wrong commits per step.",
-    "held-out loss: the logistic loss of P over doubtful masks of prompts that were left out of the fit; rules fitted on "
-    "different prompts have different ones.",
+    "held-out loss: the logistic loss of P over doubtful masks of prompts that were left out of the fit; it can be "
+    "compared between rules of the same prompts.",
     f"to threshold: the paired difference in both, and the ratio of forwards, to {BASE} over the same items.",
 )
 

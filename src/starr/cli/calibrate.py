@@ -138,7 +138,8 @@ def show(rule: FittedRule) -> str:
     budgets = [(row["run"], f"{100 * row['agree']:.1f}", row["forwards"]) for row in scores["budgets"]]
     return "\n".join([
         table(("P said", "stood", "positions"), bins),
-        f"calibration error {found['error']:.4f}, logistic loss {found['loss']:.4f} on {scores['held_out']} held-out positions",
+        f"calibration error {found['error']:.4f}, logistic loss {found['loss']:.4f}, "
+        f"on {scores['held_out']} held-out positions",
         "",
         table(("budget", "same text as careful %", "forwards"), budgets),
         f"budget where nobody says else: {rule.budget:g}",
