@@ -111,7 +111,8 @@ def test_the_bundled_model_chooses_rightly(model):
     first, second = starr.choose(model, list(HOLES)[1], [[" 20", " 18", " 96"], [" 15", " 25", " 10"]])
     assert (first.text, second.text) == (" 20", " 15")
     assert first.probability > 0.9
-    assert starr.generate(model, TOM, choices=["#### 15", "#### 20"], max_tokens=16).text == "#### 15"
+    lines = ["1 Leo 2 Ana 3 Tom", "1 Ana 2 Leo 3 Tom"]
+    assert starr.generate(model, "Reverse this line: 1 Tom 2 Ana 3 Leo.", choices=lines, max_tokens=16).text == lines[0]
     assert starr.generate(model, TOM, regex=r"[A-Z][^#]+#### [0-9]{1,3}", max_tokens=64).text.endswith("#### 15")
 
 
