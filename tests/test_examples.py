@@ -34,6 +34,9 @@ HOLES = {
 }
 """What the first hole holds; the second text is one for ``starr.choose``."""
 
+LINE, REVERSED = "Reverse this line: 1 Tom 2 Ana 3 Leo.", ["1 Leo 2 Ana 3 Tom", "1 Ana 2 Leo 3 Tom"]
+"""For choices, the right one first."""
+
 OTHER_MODELS = {"Explain masked diffusion in two sentences."}
 LISTS = ([5, 1, 4, 2], [], [7], [8, 8, -2])
 SETTINGS = [
@@ -69,7 +72,7 @@ def test_every_printed_prompt_has_its_answer_here():
     printed = {
         first or second for text in texts for first, second in QUOTED.findall(text) if is_prompt(first or second)
     }
-    assert printed == {*SOLVED, *FUNCTIONS, *HOLES, *OTHER_MODELS}
+    assert printed == {*SOLVED, *FUNCTIONS, *HOLES, LINE, *OTHER_MODELS}
 
 
 @pytest.mark.parametrize(
@@ -111,8 +114,8 @@ def test_the_bundled_model_chooses_rightly(model):
     first, second = starr.choose(model, list(HOLES)[1], [[" 20", " 18", " 96"], [" 15", " 25", " 10"]])
     assert (first.text, second.text) == (" 20", " 15")
     assert first.probability > 0.9
-    lines = ["1 Leo 2 Ana 3 Tom", "1 Ana 2 Leo 3 Tom"]
-    assert starr.generate(model, "Reverse this line: 1 Tom 2 Ana 3 Leo.", choices=lines, max_tokens=16).text == lines[0]
+    assert starr.generate(model, LINE, choices=REVERSED, max_tokens=16).text == REVERSED[0]
+    assert starr.choose(model, LINE, REVERSED).text == REVERSED[0]
     assert starr.generate(model, TOM, regex=r"[A-Z][^#]+#### [0-9]{1,3}", max_tokens=64).text.endswith("#### 15")
 
 
