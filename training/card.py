@@ -36,7 +36,7 @@ Loss and held-out shares are in `training.svg`; how to train it again is in `tra
 
 ## Grades
 
-{cache}, greedy, 8 rows at once, on the first n of the fixed test problems, whose kinds come in turn;
+{cache}, greedy, bfloat16, on the first n of the fixed test problems, whose kinds come in turn;
 `python -m training.evaluate --model {name} --limit N` prints these tables (`--show
 src/starr/model/{folder}/results.json` prints them again without decoding). `confidence` is one token per step,
 `confidence:steps=…` four per step.

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CHUNK = 32  # prompts between two saves
 LEAST = 20  # prompts
+COSTED = 100  # held-out prompts that budgets are measured on
 POLICIES = ("threshold:tau=0.5", "threshold:tau=0.7", "threshold:tau=0.9", "hierarchy", "factor:factor=1.0")
 OWN_BUDGETS = (0.05, 0.1, 0.3)  # of the rule being fitted, in the second round
 BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.4)
@@ -168,7 +169,7 @@ def with_costs(model: Model, prompts: Sequence[Prompt], rule: FittedRule, plan: 
     Measured on held-out prompts, without answers: a text agrees if it is the one that ``threshold`` 0.95 writes. Texts
     that differ need not be worse: where wordings are free, another may be as good.
     """
-    held = list(prompts[::HELD_OUT])
+    held = list(prompts[::HELD_OUT])[:COSTED]
 
     def texts(chosen: str | Strategy) -> tuple[list[str], float]:
         found = decoded(model, held, chosen, plan.batch_size)
