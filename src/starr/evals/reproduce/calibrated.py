@@ -8,7 +8,15 @@ from starr.evals.reproduce.result import Result
 from starr.evals.reproduce.tables import INTERVALS
 from starr.evals.run.runs import Run
 
-PEERS = ("threshold:tau=0.9", "threshold:tau=0.95", "factor", "hierarchy", "starr", "starr:variance=absolute")
+PEERS = (
+    "threshold:tau=0.9",
+    "threshold:tau=0.95",
+    "factor",
+    "hierarchy",
+    "starr",
+    "starr:variance=absolute",
+    "starr:preset=careful",
+)
 OURS = ("calibrated", *(f"calibrated:{how}" for how in ("budget=0.05", "budget=0.2", "budget=0.4", "floor=0.95")))
 
 
