@@ -45,6 +45,7 @@ SETTINGS = [
     {"strategy": "starr", "max_tokens": 64}, {"strategy": "threshold:tau=0.95", "block_length": 16, "max_tokens": 64},
     {"strategy": "starr", "block_length": 16, "max_tokens": 64}, {"strategy": "threshold:tau=0.95", "max_tokens": 64},
     {"strategy": "starr", "block_length": 32, "max_tokens": 64}, {"strategy": "threshold"}, {"strategy": "confidence"},
+    {"strategy": "calibrated"},
 ]  # fmt: skip
 """Those of the pages: without flags, the server's, and those of the examples."""
 
