@@ -15,7 +15,7 @@ DOCS = Path(__file__).parent
 README = DOCS.parent / "README.md"
 COLUMNS = (
     "run", "n", "right %", "formed %", "both %", "95 % interval", "difference", "forwards", "forwards / limit",
-    "positions", "tokens/s", "speed-up (seconds)",
+    "positions",
 )  # fmt: skip
 BEGIN, END = "<!-- table1: python docs/readme_table.py -->", "<!-- end of table1 -->"
 Row = dict[str, Any]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starr.model.load import Model
 
 STRATEGIES = ("confidence", "starr")
-PROBLEM = 6  # three steps of reasoning, as a third of the packaged problems has; both strategies solve it
+PROBLEM = 0  # the first: three steps of reasoning; both strategies solve it
 HEAD = ("strategy", "answer", "right", "formed", "both", "forwards", "seconds", "tokens/forward", "revocations")
 
 
