@@ -107,7 +107,8 @@ def test_pages_are_made_by_workers_and_again_from_the_samples_alone(tmp_path, ca
     folders = ["--samples", str(tmp_path / "samples"), "--out", str(tmp_path / "out")]
     results.main([*words, *folders])
     first = json.loads((tmp_path / "out" / "table1.json").read_text())
-    assert [(row["model"], row["task"], row["n"]) for row in first["rows"]] == [("bundled", "lines", 2)] * 4
+    assert [(row["model"], row["task"], row["n"]) for row in first["rows"]] == [("bundled", "lines", 2)] * 5
+    assert first["rows"][-1]["run"] == "calibrated", "a rule ships for the bundled model"
     assert {row["kind"] for row in first["more"]["Both (%) by kind of item"]} == {"copy", "reverse"}
     assert (tmp_path / "out" / "parallel-lines.png").exists()
     assert "parallel-lines.md" in (tmp_path / "out" / "README.md").read_text()

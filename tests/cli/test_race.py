@@ -27,7 +27,8 @@ def test_all_is_every_strategy():
     assert split_forms("all") == [entry.name for entry in starr.strategies()]
 
 
-def test_one_table_sorted_by_forwards(run):
+def test_one_table_sorted_by_forwards(run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
     forms = "confidence,confidence:steps=3,threshold:tau=0"
     result = run("race", "hello", "--strategies", forms)
     assert result.code == 0
@@ -88,7 +89,8 @@ def test_the_answer_marks_right_and_wrong(run, tmp_path, monkeypatch):
     assert "right" not in json.loads(run(*arguments[:4], "--json").out)[0]
 
 
-def test_live_and_the_page(run, tmp_path):
+def test_live_and_the_page(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "140")
     page = tmp_path / "race.html"
     forms = "confidence,threshold:tau=0,threshold:tau=0.1,starr,factor"
     result = run("race", "hello", "--strategies", forms, "--live", "-o", page)

@@ -38,7 +38,7 @@ def test_every_length_of_a_hole_is_a_row_of_its_own(model):
     [
         ("a", [], "1 to"),
         ("a", ["x", "x"], "differ"),
-        ("a[MASK]", [["x"], ["y"]], "1 holes"),
+        ("a[MASK]", [["x"], ["y"]], "1 hole,"),
         (" ", ["x"], "empty"),
         ("a" * 300, ["x"], "positions"),
     ],

@@ -53,7 +53,7 @@ def test_a_file_says_what_it_is_of(tmp_path):
     again = filter_from(json.loads(json.dumps(body)), "here")
     assert torch.equal(again.w1, random_filter().w1)
     for broken in ({}, [], body | {"kind": "rule"}, body | {"b1": [0.0]}, body | {"b2": [float("inf")] * 6}):
-        with pytest.raises(InputError, match="no block filter"):
+        with pytest.raises(InputError, match="not a block filter"):
             filter_from(broken, "here")
     path = tmp_path / "filter.json"
     with pytest.raises(InputError, match="Cannot read the filter"):
