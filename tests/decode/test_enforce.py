@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import starr
@@ -16,7 +16,7 @@ from starr.decode.enforce import Bounds, enforce
 from starr.decode.extras.growth import Growth
 from starr.decode.strategies.base import Strategy
 from starr.decode.view import Action, Decision, StepView, actions
-from tests.tiny import tiny_model
+from tests.tiny import MASK, tiny_model
 
 K, C, R, E = (int(a) for a in Action)
 
@@ -158,6 +158,54 @@ def test_a_strategy_that_revokes_all_it_can_ends_within_the_bound(enforce, chanc
         assert run.stats.forwards == 9 * (1 + chances) - chances, "the last mask closes the row before it is revoked"
     revoked = [sum(step.action[at] == R for step in run.trace.steps) for at in range(9)]
     assert max(revoked) <= chances
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whim(Strategy):
+    """Commits, revokes and revises at random, also in windows that are full."""
+
+    name: ClassVar[str] = "whim"
+    paper: ClassVar[str] = "none"
+    signals: ClassVar[frozenset[str]] = frozenset({"noise"})
+    extra_steps: ClassVar[int] = 2
+
+    def revokes(self) -> bool:
+        return True
+
+    def decide(self, view, carry):
+        return Decision((view.noise * 4).to(torch.int8)), carry
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.sampled_from(["strict", "safe", "bounded"]),
+    st.integers(0, 3),
+    st.sampled_from([None, 4, 5]),
+    st.sampled_from(["none", "dual"]),
+    st.sampled_from(["normal", "never"]),
+    st.sampled_from(["none", "prophet", "eos"]),
+    st.sampled_from(["a prompt", "a [MASK:9] b [MASK:3]"]),
+    st.integers(0, 99),
+)
+@example("bounded", 1, 4, "dual", "normal", "none", "a prompt", 43)  # revokes in the last extra step of a window
+def test_the_count_of_the_proof_holds_on_every_path(mode, chances, block, cache, eos, stop, prompt, seed):
+    """Without the limit of steps: blocks, full windows kept open, revisions, end-of-texts, stop rules, templates."""
+    given = {"enforce": mode, "max_revocations": chances, "block_length": block, "cache": cache, "seed": seed}
+    given |= {"max_tokens": 12, "max_forwards": 10_000, "trace": True, "strategy": Whim()}
+    if "[MASK" in prompt:
+        run = starr.infill(tiny_model(), prompt, **given)
+    else:
+        run = starr.generate(tiny_model(), prompt, eos=eos, stop_rule=stop, **given)
+    length = run.trace.length
+    windows = 1 if block is None else -(-length // block)
+    assert run.stats.forwards <= 12 * (1 + chances * (mode == "bounded")) + 2 * windows
+    revoked = [0] * length
+    for step in run.trace.steps:
+        for at, act in enumerate(step.action, start=step.window[0]):
+            revoked[at] += act == R
+        assert C in step.action or True not in step.masked
+    assert mode != "bounded" or max(revoked) <= chances
+    assert MASK not in run.tokens
 
 
 def test_strategies_that_end_by_themselves_get_their_rule():

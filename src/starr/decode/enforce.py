@@ -14,6 +14,12 @@ Progress. While masks remain, a step commits at least one: if the strategy chose
   <= L + R; R <= r L, since each position is revoked at most r times; and every step commits something. Hence steps <=
   commits <= L (1 + r).
 
+Nothing else loosens this. Blocks split L among them. Revisions make no mask. End-of-texts and stop rules only end a run
+sooner. A window that is kept open when it is full takes at most ``Strategy.extra_steps`` steps more, which come on top.
+A canvas that grows adds what is inserted to L, within the model's context, and its growing steps. Guests that amend
+actions (constraints, seals) keep a commit and add no revocation; WINO's shadow only tells. ``max_forwards`` can but
+shorten a run.
+
 Strategies that end by themselves (``Strategy.ends_within``) go without these rules, up to the number of steps that they
 give, unless the request says strict. *safe*, the default, is that, and strict for all others: so every paper's rule is
 its own where it is known to end. Where it is not (starr), strict and bounded gave texts as good, strict with fewer

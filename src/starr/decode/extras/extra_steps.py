@@ -29,6 +29,7 @@ class ExtraSteps(Guest):
     def keeps_open(self, canvas: Canvas, acted: Tensor) -> tuple[Canvas, Tensor | None]:
         used = canvas.notes[USED]
         spent = (used >= canvas.notes[ALLOWED]) | ((used > 0) & ~acted) | (canvas.total >= canvas.limit)
-        has_mask = (canvas.masked & canvas.in_window).any(dim=1)
-        used = torch.where(has_mask | spent, 0, used + 1)
+        full = ~(canvas.masked & canvas.in_window).any(dim=1)
+        # Only a window that closes gives them back: one whose tokens are revoked does not get them anew.
+        used = torch.where(spent & full, 0, used + (full & ~spent))
         return canvas.noted({USED: used}), ~spent
