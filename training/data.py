@@ -21,28 +21,44 @@ from training.rows import Row, RowMaker
 ABOUT_BOTH = ("together", "in total", "ahead of", "how many more")  # in questions about two people's amounts
 MANY = 10**9
 MOST_ROWS = 64  # of a batch: the few rows of an unusual length must not wait for ever
+LINES = {
+    "copied": ("copy", "remove"),
+    "reversed": ("reverse",),
+    "placed": ("insert", "replace"),
+    "sorted": ("sort",),
+    "any": ("insert-any", "remove-any"),
+    "swapped": ("replace-any",),
+    "shuffled": ("shuffle",),
+}
 HOLE_GRAIN = 8  # nothing fills such a row up, so only some lengths are taken
 
 
 @dataclass(frozen=True)
 class Mix:
-    """Weights of the kinds of rows; ``two`` are word problems that ask for two people's amounts;
-    ``placed``, ``ordered`` and ``any`` are lines."""
+    """Weights of the kinds of rows.
 
-    drills: float = 4
-    short: float = 10
-    middle: float = 11
-    long: float = 15
+    ``two`` are word problems that ask for two people's amounts. From ``copied`` to ``shuffled`` they are lines, as
+    ``LINES`` groups them.
+    """
+
+    drills: float = 3
+    short: float = 7
+    middle: float = 8
+    long: float = 14
     two: float = 5
-    small: float = 8
+    small: float = 5
     functions: float = 9
-    placed: float = 10
-    ordered: float = 14
-    any: float = 12
-    latin: float = 7
-    sudoku: float = 7
-    templates: float = 7
-    holes: float = 4
+    copied: float = 9
+    reversed: float = 18
+    placed: float = 22
+    sorted: float = 12
+    any: float = 16
+    swapped: float = 18
+    shuffled: float = 22
+    latin: float = 9
+    sudoku: float = 6
+    templates: float = 20
+    holes: float = 3
 
 
 class RowSource:
@@ -65,9 +81,7 @@ class RowSource:
             "two": map(make, two),
             "small": map(make, small),
             "functions": map(make, list_functions.generate(seed, MANY)),
-            "placed": map(make, lines.generate(seed, MANY, kinds=("copy", "insert", "remove", "replace"))),
-            "ordered": map(make, lines.generate(seed + 1, MANY, kinds=("reverse", "sort"))),
-            "any": map(make, lines.generate(seed + 2, MANY, kinds=lines.DEPENDENT)),
+            **{name: map(make, lines.generate(seed, MANY, kinds=kinds)) for name, kinds in LINES.items()},
             "latin": map(make, grids.generate(seed, MANY, kinds=("latin",))),
             "sudoku": map(make, grids.generate(seed + 1, MANY, kinds=("sudoku",))),
             "templates": map(self.maker.template_row, (problem for problem in either if problem.steps)),

@@ -25,7 +25,8 @@ BARE = 0.3  # share of drills without words
 BARE_SHORT = 0.4  # share of lines and grids whose names or cells alone are masked
 # Row lengths and shares of rows: a canvas of 128 must not tell how long its answer is. Lines and grids are short.
 LONG, LESS_LONG = ((256, 0.10), (320, 0.01)), ((160, 0.04),)
-SECTIONS = (1, 2, 3, 3, 3, 4)  # thinking sections of a template
+SECTIONS = (1, 1, 1, 1, 1, 2, 3)  # thinking sections of a template
+CANVASES = (96, 128, 128, 128, 160)  # of templates, about; longer where the answer needs it
 ANSWER = 8  # masks of a template's answer
 HOLES = 3  # most in a text
 
@@ -103,9 +104,9 @@ class RowMaker:
             parts[index * sections // len(sentences)] += self.encode(" " + sentence)
         marks = [self.encode("\n" * (number > 0) + f"Step {number + 1}:") for number in range(sections)]
         lead, value = self.encode("\n####"), self.encode(" " + result.split()[-1])
-        fixed = len(told) + sum(map(len, marks)) + len(lead) + ANSWER
-        room = sections * (max(map(len, parts)) + self.rng.choice((0, 2, 5, 10, 20)))
-        room += -(fixed + room) % GRAIN
+        fixed = sum(map(len, marks)) + len(lead) + ANSWER
+        room = max(sections * max(map(len, parts)), self.rng.choice(CANVASES) - fixed)
+        room += -(len(told) + fixed + room) % GRAIN
         canvas, maskable = list[int](), list[bool]()
         for number, (mark, part) in enumerate(zip(marks, parts, strict=True)):
             size = room // sections + (number < room % sections)
