@@ -28,7 +28,7 @@ def test_dtype_asked_for(tmp_path):
 
 
 def test_a_dying_dtype_falls_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(device, "outcome", lambda _: Outcome("the trial process died of signal 4"))
+    monkeypatch.setattr(device, "outcome", lambda _: Outcome("the trial process was killed by signal 4"))
     with pytest.warns(UserWarning, match="using float32"):
         assert load(write_llada(tmp_path), dtype="bfloat16").dtype == torch.float32
 

@@ -69,7 +69,7 @@ def test_the_default_is_the_fastest_by_the_model_s_width(child):
     ("line", "reason"),
     [
         ('{"even": true, "gains": {"256": 0.7, "1024": 1.1}}', "bfloat16 is 1.1 x as fast on this CPU"),
-        ('{"even": false, "gains": {"256": 3.0, "1024": 3.0}}', "a row gives other numbers alone than in a batch"),
+        ('{"even": false, "gains": {"256": 3.0, "1024": 3.0}}', "a row gives different numbers alone than in a batch"),
     ],
 )
 def test_float32_where_half_precision_is_slow_or_uneven(child, line, reason):
@@ -92,8 +92,8 @@ def test_the_variable_stands_for_the_name(child, monkeypatch, tmp_path):
 def test_a_child_that_dies_means_float32_and_one_warning(child, tmp_path):
     child("kill -ILL $$")
     assert choose_dtype(None, CPU, 4096) == torch.float32
-    assert "died of signal 4" in why_dtype(torch.float32, 4096)
-    with pytest.warns(UserWarning, match="died of signal 4.*using float32.*ONEDNN_MAX_CPU_ISA") as caught:
+    assert "killed by signal 4" in why_dtype(torch.float32, 4096)
+    with pytest.warns(UserWarning, match="killed by signal 4.*using float32.*ONEDNN_MAX_CPU_ISA") as caught:
         assert choose_dtype("bfloat16", CPU) == torch.float32
     assert len(caught) == 1
     assert "\n" not in str(caught[0].message)

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import starr
 from starr.decode.strategies.fitted import check_fitted_on, find_fitted, fingerprint, on_device
 from starr.errors import InputError
 from tests.tiny import random_rule, tiny_model
@@ -50,3 +51,16 @@ def test_another_model_is_refused_with_what_to_do():
     check_fitted_on(model, {"fingerprint": fingerprint(model)}, "rule", "Do it.")
     with pytest.raises(InputError, match=r"The rule was fitted on another model \(x, .*Do it."):
         check_fitted_on(other, {"fingerprint": fingerprint(model), "model": "x"}, "rule", "Do it.")
+
+
+@pytest.mark.parametrize("name", ["bundled", "bundled-dream", "bundled-blocks"])
+@pytest.mark.parametrize("form", ["calibrated", "learn2pd"])
+def test_what_ships_is_found_and_decodes(name, form):
+    """A rule for each model of the package; a filter for those that learn2pd can decode."""
+    if (name, form) == ("bundled-blocks", "learn2pd"):
+        pytest.skip("learn2pd has blocks of its own")
+    model = starr.load(name)
+    prompt = "Tom has 12 apples. Tom buys 8 more. Then Tom gives 5 to a friend. How many apples does Tom have now?"
+    found = starr.generate(model, prompt, strategy=form, max_tokens=64)
+    assert found.text.endswith("#### 15")
+    assert found.stats.forwards < 40

@@ -33,6 +33,14 @@ def change(folder, name="config.json", **values):
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
+def test_sizes_are_in_the_unit_that_shows_them():
+    assert [memory.gigabytes(size) for size in (21_400_000, 999_000_000, 16_040_000_000)] == [
+        "21 MB",
+        "999 MB",
+        "16.0 GB",
+    ]
+
+
 def refused(folder, words):
     began = time.monotonic()
     with pytest.raises(LoadError, match=words) as caught:

@@ -24,7 +24,7 @@ from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.named import option
 
-FOREIGN = "Fit it anew with starr calibrate, or allow it: calibrated:foreign=true."
+FOREIGN = "Fit it again with starr calibrate, or allow it: calibrated:foreign=true."
 
 
 @register

@@ -37,7 +37,7 @@ class FittedRule:
     b2: Tensor  # (M, 1, 1)
     habits: Tensor  # (V,) float32
     careful: float = 0.95  # confidences from here on are committed by the careful run itself
-    budget: float = 0.1  # expected wrong commits per step where nobody says else
+    budget: float = 0.1  # expected wrong commits per step by default
     fitted_on: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
 

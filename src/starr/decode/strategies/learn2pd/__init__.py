@@ -2,8 +2,8 @@
 
 Learn2PD, arXiv:2509.25188, as released. Blocks from left to right, as long as the filter's input. In each step commit
 the block's masks with P > tau, and always the most confident one; ties go to the lower position. End-of-text
-prediction: if a commit with P > tau is an end-of-text, cut the canvas behind the first such; else, if an end-of-text is
-proposed at any mask, whatever the block, cut it behind the most confident one. What is cut off is never computed again.
+prediction: if a commit with P > tau is an end-of-text, cut the canvas after the first such; else, if an end-of-text is
+proposed at any mask, whatever the block, cut it after the most confident one. What is cut off is never computed again.
 
 Two things differ. The filter sees 1 at positions that are no masks, where the release reads what the model would say
 there. The release holds the filter's weights and not its class; ours has one hidden layer, as wide as the block.
@@ -27,7 +27,7 @@ from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.named import option
 
-FOREIGN = "Fit it anew with starr calibrate --kind learn2pd, or allow it: learn2pd:foreign=true."
+FOREIGN = "Fit it again with starr calibrate --kind learn2pd, or allow it: learn2pd:foreign=true."
 
 
 @register
