@@ -18,6 +18,7 @@ def test_prompts_give_a_rule_and_the_rule_decodes(starr, tiny, prompts, tmp_path
     made = starr("calibrate", "--input", prompts, *flags)
     assert made.code == 0, made.err
     assert "calibration error" in made.out
+    assert "prompts: about" in made.err
     assert f"calibrated:rule={rule}" in made.err
     assert picture.read_text().lstrip().startswith("<?xml")
     assert json.loads(rule.read_text())["fitted_on"]["prompts"] == 22
@@ -29,7 +30,7 @@ def test_prompts_give_a_rule_and_the_rule_decodes(starr, tiny, prompts, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "calibrate takes a TASK, or --input FILE"),
+        ([], "calibrate takes TASK or --input FILE, not both"),
         (["word-problems", "--prompts", 3], "--prompts must be a whole number within [20"),
         (["word-problem"], "word-problem"),
     ],

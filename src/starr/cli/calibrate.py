@@ -59,7 +59,10 @@ def run(options: CalibrateOptions) -> None:
     Decodes prompts (no answers are needed), sees which proposals stand, and writes one JSON file for
     --strategy calibrated:rule=FILE.
     """
+    from starr.evals.calibrate.costs import estimate
+    from starr.evals.calibrate.visit import ROUNDS
     from starr.evals.calibrate.work import CalibrationPlan, calibrate
+    from starr.evals.run.progress import spell
 
     if options.kind not in ("rule", "learn2pd"):
         raise InputError(f"--kind must be rule or learn2pd, got {options.kind}.", param="kind")
@@ -74,7 +77,9 @@ def run(options: CalibrateOptions) -> None:
     prompts = read(options)
     plan = CalibrationPlan(batch_size=options.batch_size, seed=options.seed)
     model = options.load()
-    with bar(2 * len(prompts), options.quiet) as watch:
+    ahead = spell(estimate(model, prompts, options.batch_size))
+    note(f"{len(prompts)} prompts: about {ahead}; Ctrl-C and the same command continue", options.quiet)
+    with bar(ROUNDS * len(prompts), options.quiet) as watch:
         rule = calibrate(model, prompts, plan, folder=options.work, watch=watch)
     write(options.out, dump(rule.to_dict()) + "\n", options.quiet)
     if options.plot is not None:
@@ -110,7 +115,7 @@ def read(options: CalibrateOptions) -> list[Prompt]:
     from starr.evals.calibrate.prompts import Prompt, task_prompts
 
     if bool(options.tasks) == (options.input is not None):
-        raise InputError("calibrate takes a TASK, or --input FILE, and not both.", param="task")
+        raise InputError("calibrate takes TASK or --input FILE, not both.", param="task")
     if options.tasks:
         found = task_prompts(options.tasks, options.prompts)
         return [replace(prompt, max_tokens=options.max_tokens or prompt.max_tokens) for prompt in found]
@@ -121,7 +126,7 @@ def read(options: CalibrateOptions) -> list[Prompt]:
 
 @contextmanager
 def bar(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
-    """A bar over all visits on a terminal; silent elsewhere."""
+    """A progress bar over all visits on a terminal; silent elsewhere."""
     from rich.console import Console
     from rich.progress import Progress
 
@@ -135,12 +140,12 @@ def show(rule: FittedRule) -> str:
     scores: dict[str, Any] = rule.scores
     found = scores["reliability"]
     bins = [(row["said"], row["stood"], row["n"]) for row in found["bins"]]
-    budgets = [(row["run"], f"{100 * row['agree']:.1f}", row["forwards"]) for row in scores["budgets"]]
+    budgets = [(row["run"], f"{100 * row['sound']:.1f}", row["forwards"]) for row in scores["budgets"]]
     return "\n".join([
         table(("P said", "stood", "positions"), bins),
         f"calibration error {found['error']:.4f}, logistic loss {found['loss']:.4f}, "
         f"on {scores['held_out']} held-out positions",
         "",
-        table(("budget", "same text as careful %", "forwards"), budgets),
-        f"budget where nobody says else: {rule.budget:g}",
+        table(("budget", "sound texts %", "forwards"), budgets),
+        f"default budget: {rule.budget:g}",
     ])  # fmt: skip

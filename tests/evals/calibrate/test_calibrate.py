@@ -7,15 +7,16 @@ import pytest
 import torch
 
 import starr
-from starr.decode.engine import Engine
 from starr.decode.strategies.calibrated import Calibrated
 from starr.decode.strategies.calibrated.features import SEEN, TOKEN
 from starr.errors import InputError
 from starr.evals.calibrate import work
+from starr.evals.calibrate.costs import BUDGETS, SLACK
 from starr.evals.calibrate.fit import Recipe, fit, reliability
-from starr.evals.calibrate.prompts import Prompt, task_prompts
-from starr.evals.calibrate.visit import Explorer, outcome, visit
-from starr.evals.calibrate.work import CalibrationPlan, calibrate, decoded
+from starr.evals.calibrate.prompts import task_prompts
+from starr.evals.calibrate.sound import until_end
+from starr.evals.calibrate.visit import Explorer, Seen, last_events, outcome, visit
+from starr.evals.calibrate.work import CalibrationPlan, calibrate
 from tests.tiny import tiny_model
 
 PROMPTS = [f"prompt {n}" for n in range(24)]
@@ -29,16 +30,20 @@ def requests(model, prompts=PROMPTS):
     return [request_of(model, prompt, Options(max_tokens=10, strategy="confidence")) for prompt in prompts]
 
 
+def explored(model, request, **options):
+    """The last event of a row that an explorer decoded, and what was recorded, with what became of it."""
+    asked = {"policy": starr.strategy("threshold"), "steps": 0, "later": 99, "prompt": 0} | options
+    explorer = Explorer(**asked, ends=model.spec.eos_ids)
+    (event,) = last_events(model, [replace(request, strategy=explorer)], 1)
+    text = until_end(event.tokens, model.spec.eos_ids)
+    return event, explorer.found, [outcome(explorer, seen, text) for seen in explorer.found]
+
+
 def test_a_label_says_whether_the_proposal_stands_at_the_end():
     """The first state of a careful run: its first proposals against its last canvas, where it is not sure at once."""
     model, (row,) = tiny_model(), requests(tiny_model(), ["ab"])
-    explorer = Explorer(starr.strategy("threshold"), 0, 99, model.spec.eos_ids, 0)
     careful = starr.generate(model, "ab", strategy="threshold:tau=0.95", max_tokens=10, trace=True)
-    engine = Engine(model, max_rows=1)
-    engine.add(replace(row, strategy=explorer))
-    while engine.busy:
-        events = engine.step()
-    seen = outcome(explorer, explorer.found[0], events[-1])
+    _, _, (seen,) = explored(model, row)
     step = careful.trace.steps[0]
     doubtful = [i for i, c in enumerate(step.confidence) if c < 0.95]
     assert len(doubtful) > 0
@@ -46,6 +51,23 @@ def test_a_label_says_whether_the_proposal_stands_at_the_end():
     assert seen.proposals[:, 3].tolist() == [step.proposal[i] for i in doubtful]
     assert seen.features.shape == (len(doubtful), len(SEEN))
     assert seen.proposals.shape == (len(doubtful), len(TOKEN))
+
+
+def test_places_are_counted_on_the_canvas_also_in_blocks():
+    """In blocks of four the sixth decision of one token a step is in the second block, which begins at place 4."""
+    model, (row,) = tiny_model(), requests(tiny_model(), ["ab"])
+    policy = starr.strategy("confidence").bind(model)
+    event, (seen,), _ = explored(model, replace(row, block_length=4), policy=policy, steps=5)
+    assert len(seen.places) == 3
+    assert all(4 <= place < 8 for place in seen.places)
+    assert any(event.tokens[place] == token for place, token in zip(seen.places, seen.proposals, strict=True))
+
+
+def test_behind_the_end_an_end_of_text_stands_and_nothing_else():
+    model = tiny_model()
+    end, explorer = model.spec.eos_ids[0], Explorer(starr.strategy("threshold"), 0, 1, model.spec.eos_ids, 0)
+    seen = Seen(torch.zeros(3, len(SEEN)), torch.zeros(3, len(TOKEN), dtype=torch.int64), [0, 2, 3], [7, end, 7])
+    assert outcome(explorer, seen, until_end([7, end, 9, 7], model.spec.eos_ids)).stood.tolist() == [True, True, False]
 
 
 def test_rows_visited_together_tell_what_they_tell_alone():
@@ -66,13 +88,10 @@ def test_the_policy_is_followed_for_so_many_steps():
     """With a policy that commits everything at once, a visit after one step finds nothing left to see."""
     model = tiny_model()
     policy = starr.strategy("threshold:tau=0").bind(model)
-    explorer = Explorer(policy, 1, 2, model.spec.eos_ids, 0)
-    from starr.api import run_all
-
     (row,) = requests(model, ["ab"])
-    result = run_all(model, [replace(row, strategy=explorer)], 1)[0]
-    assert result.stats.forwards == 1
-    assert explorer.found == []
+    event, found, _ = explored(model, row, policy=policy, steps=1)
+    assert event.stats.forwards == 1
+    assert found == []
 
 
 def test_an_interrupted_calibration_goes_on_and_gives_the_same_rule(tmp_path, monkeypatch):
@@ -100,11 +119,23 @@ def test_a_rule_fitted_here_decodes_here():
     rule = calibrate(model, PROMPTS, PLAN)
     assert rule.fitted_on["prompts"] == 24
     assert 0.0 <= rule.scores["reliability"]["error"] <= 1.0
-    assert len(rule.scores["budgets"]) == 6
+    assert len(rule.scores["budgets"]) == 1 + len(BUDGETS)
     result = starr.generate(model, "ab", strategy=Calibrated(fitted=rule), max_tokens=10)
     assert 1 <= result.stats.forwards <= 10
     with pytest.raises(InputError, match="at least 20 prompts, got 3"):
         calibrate(model, PROMPTS[:3], PLAN)
+
+
+def test_a_rule_takes_the_largest_budget_that_is_as_sound_as_the_baseline():
+    rule = calibrate(tiny_model(), PROMPTS, PLAN)
+    baseline, *rows = rule.scores["budgets"]
+    sound = [float(row["run"]) for row in rows if row["sound"] >= baseline["sound"] - SLACK]
+    assert rule.budget == max(sound, default=BUDGETS[0])
+
+
+def test_a_block_causal_model_is_calibrated_as_well():
+    rule = calibrate(starr.load("bundled-blocks"), task_prompts(["grids"], 20), PLAN)
+    assert rule.scores["positions"] > 0
 
 
 def test_a_separable_label_is_learnt_and_left_out_groups_play_no_part():
@@ -144,9 +175,3 @@ def test_prompts_of_several_tasks_come_in_turn_each_with_its_canvas():
     found = task_prompts(["word-problems", "grids"], 5)
     assert [prompt.max_tokens for prompt in found] == [128, 32, 128, 32, 128]
     assert [prompt.text for prompt in found[::2]] == [prompt.text for prompt in task_prompts(["word-problems"], 3)]
-
-
-def test_every_prompt_is_decoded_on_its_own_canvas():
-    model = tiny_model()
-    found = decoded(model, [Prompt("ab", 12), Prompt("cd", 6), Prompt("ef", 12)], "threshold", 2)
-    assert sorted(g.stats.canvas_tokens for g in found) == [6, 12, 12]

@@ -15,9 +15,9 @@ SCORES = {
     },
     "held_out": 10,
     "budgets": [
-        {"run": "threshold:tau=0.9", "agree": 0.9, "forwards": 10.0},
-        {"run": "0.8", "agree": 0.7, "forwards": 4.0},
-        {"run": "0.95", "agree": 0.95, "forwards": 6.0},
+        {"run": "threshold:tau=0.9", "sound": 0.9, "forwards": 10.0},
+        {"run": "0.8", "sound": 0.7, "forwards": 4.0},
+        {"run": "0.95", "sound": 0.95, "forwards": 6.0},
     ],
 }
 

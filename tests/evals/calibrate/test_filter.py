@@ -8,7 +8,7 @@ import torch
 import starr
 from starr.decode.strategies.learn2pd import Learn2PD
 from starr.errors import InputError
-from starr.evals.calibrate.filter import FilterPlan, fit_filter, replayed, until_end
+from starr.evals.calibrate.filter import FilterPlan, fit_filter, replayed
 from starr.evals.calibrate.prompts import Prompt
 from tests.tiny import tiny_model
 
@@ -32,11 +32,6 @@ def test_an_oracle_tells_what_was_final_when():
     steps = [int((seen.prompt == n).sum()) for n in range(len(PROMPTS))]
     assert min(steps) >= 1
     assert max(steps) <= 10
-
-
-def test_what_stands_behind_the_end():
-    assert until_end([5, 2, 7, 1], (2, 3)) == (5, 2, 2, 2)
-    assert until_end([5, 6], (2,)) == (5, 6)
 
 
 def test_a_filter_is_fitted_and_decodes(tmp_path, made):

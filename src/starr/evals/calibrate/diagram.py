@@ -21,7 +21,7 @@ def save_diagram(rule: FittedRule, path: Path) -> None:
 
 
 def draw(figure: Figure, scores: dict[str, Any]) -> None:
-    """Left: share that stood against P, one dot per bin, as large as its count. Right: agreement against forwards."""
+    """Left: share that stood against P, one dot per bin, as large as its count. Right: sound texts against forwards."""
     said, cost = figure.subplots(1, 2)
     bins, total = scores["reliability"]["bins"], scores["held_out"]
     said.plot([0, 1], [0, 1], color="0.7", linewidth=1)
@@ -30,12 +30,12 @@ def draw(figure: Figure, scores: dict[str, Any]) -> None:
     said.set(xlabel="P said", ylabel="share that stood", xlim=(-0.05, 1.05), ylim=(-0.05, 1.05))
     said.set_title(f"calibration error {scores['reliability']['error']:.3f}, {total} positions", fontsize=9)
     baseline, *budgets = scores["budgets"]
-    cost.plot([row["forwards"] for row in budgets], [100 * row["agree"] for row in budgets], "o-", color="C0")
+    cost.plot([row["forwards"] for row in budgets], [100 * row["sound"] for row in budgets], "o-", color="C0")
     for row in budgets:
         cost.annotate(
-            row["run"], (row["forwards"], 100 * row["agree"]), (4, -10), textcoords="offset points", fontsize=8
+            row["run"], (row["forwards"], 100 * row["sound"]), (4, -10), textcoords="offset points", fontsize=8
         )
-    cost.plot([baseline["forwards"]], [100 * baseline["agree"]], "s", color="0.4", label=baseline["run"])
-    cost.set(xlabel="forwards", ylabel="same text as a careful run %")
+    cost.plot([baseline["forwards"]], [100 * baseline["sound"]], "s", color="0.4", label=baseline["run"])
+    cost.set(xlabel="forwards", ylabel="sound texts %")
     cost.set_title("budgets", fontsize=9)
     cost.legend(fontsize=8, loc="lower right")

@@ -17,7 +17,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from starr.api import request_of
-from starr.decode.engine import Engine
 from starr.decode.strategies.base import Strategy
 from starr.decode.strategies.fitted import fingerprint
 from starr.decode.strategies.ids import is_one_of
@@ -26,11 +25,11 @@ from starr.decode.strategies.learn2pd.filter import BlockFilter
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.evals.calibrate.fit import HELD_OUT
-from starr.evals.calibrate.visit import CAREFUL
+from starr.evals.calibrate.sound import until_end
+from starr.evals.calibrate.visit import CAREFUL, last_events
 from starr.options import Options
 
 if TYPE_CHECKING:
-    from starr.decode.request import Request
     from starr.evals.calibrate.prompts import Prompt
     from starr.model.load import Model
 
@@ -63,7 +62,7 @@ class OracleSteps:
 
 @dataclass(frozen=True)
 class Replay(Strategy):
-    """Commits what is final already, block by block, and takes every step down."""
+    """Commits what is final already, block by block, and records every step."""
 
     name: ClassVar[str] = "replay"
     paper: ClassVar[str] = "-"
@@ -117,33 +116,15 @@ def replayed(model: Model, prompts: Sequence[Prompt], plan: FilterPlan, watch: C
     """Careful texts, and their replays."""
     requests = [request_of(model, p.text, Options(max_tokens=p.max_tokens, strategy=plan.end)) for p in prompts]
     ends = model.spec.eos_ids
-    texts = final_canvases(model, requests, plan.batch_size, watch)
-    replays = [Replay(until_end(text, ends), ends, plan.block, n) for n, text in enumerate(texts)]
+    careful = last_events(model, requests, plan.batch_size, watch)
+    replays = [Replay(until_end(event.tokens, ends), ends, plan.block, n) for n, event in enumerate(careful)]
     again = [replace(request, strategy=replay) for request, replay in zip(requests, replays, strict=True)]
-    final_canvases(model, again, plan.batch_size, watch)
+    last_events(model, again, plan.batch_size, watch)
     confidence, final, masked = (
         torch.cat([step[part] for replay in replays for step in replay.found]) for part in range(3)
     )
     prompt = torch.tensor([replay.prompt for replay in replays for _ in replay.found])
     return OracleSteps(confidence, final, masked, prompt)
-
-
-def final_canvases(model: Model, requests: Sequence[Request], rows: int, watch: Callable[[], None]) -> list[list[int]]:
-    """The canvas of every request when it is done, in order; masks may be left behind an end-of-text."""
-    engine, found = Engine(model, max_rows=rows), {}
-    order = [engine.add(request) for request in requests]
-    while engine.busy:
-        for event in engine.step():
-            if event.done:
-                watch()
-                found[event.id] = event.snapshot.text.tokens
-    return [found[id] for id in order]
-
-
-def until_end(text: Sequence[int], ends: tuple[int, ...]) -> tuple[int, ...]:
-    """The text with an end-of-text at every position behind its first one."""
-    end = next((place for place, token in enumerate(text) if token in ends), len(text))
-    return tuple(text[:end]) + (ends[0],) * (len(text) - end)
 
 
 def descend(x: Tensor, y: Tensor, held_x: Tensor, held_y: Tensor, plan: FilterPlan) -> BlockFilter:

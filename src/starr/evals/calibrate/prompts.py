@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from starr.api import request_of
 from starr.evals.tasks import load_task
 from starr.evals.tasks.bundled import SOURCES
+from starr.options import Options
+
+if TYPE_CHECKING:
+    from starr.decode.request import Request
+    from starr.model.load import Model
 
 SEED = 77_000  # apart from the seeds of training and test sets
 
@@ -34,3 +41,8 @@ def prompts_of(task: str, count: int) -> list[Prompt]:
     else:
         texts = [item.chat for item in found.items[:count]]
     return [Prompt(text, found.max_tokens) for text in texts]
+
+
+def request_for(model: Model, prompt: Prompt) -> Request:
+    """A prompt's row; whoever decodes it says with which strategy."""
+    return request_of(model, prompt.text, Options(max_tokens=prompt.max_tokens, strategy="confidence"))

@@ -19,8 +19,9 @@ from torch import Tensor
 from starr.decode.engine import Engine
 from starr.decode.ranking import with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.calibrated.features import features_of, no_past, proposals_near, remember
+from starr.decode.strategies.calibrated.features import SEEN, TOKEN, features_of, no_past, proposals_near, remember
 from starr.decode.view import Carry, Decision, StepView, commits
+from starr.evals.calibrate.sound import until_end
 
 if TYPE_CHECKING:
     from starr.decode.request import Request
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 CAREFUL = 0.95
 LATER = 6  # steps, at most
+ROUNDS = 2  # of visits to each prompt
 OWN = "own."  # the prefix of the policy's memory in the carry
 
 
@@ -44,17 +46,33 @@ class Visit:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was taken down at one step."""
+    """What was recorded at one step."""
 
     features: Tensor  # (M, F)
     near: Tensor  # (M, P)
-    places: list[int]
+    places: list[int]  # on the canvas
     proposals: list[int]
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a row has come: decisions made, and where its window begins on the canvas."""
+
+    steps: int = 0
+    offset: int = 0
+    width: int = 0
+
+    def enter(self, view: StepView) -> int:
+        """The number of this decision; a new window begins where the last one ended."""
+        if int(view.step[0]) == 0:
+            self.offset, self.width = self.offset + self.width, int(view.width[0])
+        self.steps += 1
+        return self.steps - 1
 
 
 @dataclass(frozen=True)
 class Explorer(Strategy):
-    """Follows a policy for ``steps`` steps, takes down the state, goes on carefully, takes down one ``later`` state."""
+    """Follows a policy for ``steps`` steps, records the state, goes on carefully, records one ``later`` state."""
 
     name: ClassVar[str] = "explorer"
     paper: ClassVar[str] = "-"
@@ -64,6 +82,7 @@ class Explorer(Strategy):
     ends: tuple[int, ...]
     prompt: int  # makes every row a group of its own
     found: list[Seen] = field(default_factory=list, compare=False, repr=False)
+    progress: Progress = field(default_factory=Progress, compare=False, repr=False)
 
     @property
     def signals(self) -> frozenset[str]:  # type: ignore[override]
@@ -77,20 +96,21 @@ class Explorer(Strategy):
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         own = {name.removeprefix(OWN): value for name, value in carry.items() if name.startswith(OWN)}
         after = dict(remember(view, carry))
-        step = int(view.step[0])
+        step = self.progress.enter(view)
         if step < self.steps:
             decision, own_after = self.policy.decide(view, own)
             return decision, after | {OWN + name: value for name, value in own_after.items()}
         if step in (self.steps, self.steps + self.later):
-            self.found.append(self.take_down(view, carry))
+            self.found.append(self.record(view, carry))
         careful = with_best(view.masked & (view.confidence >= CAREFUL), view.confidence, view.masked)
         return Decision(commits(careful)), after | {OWN + name: value for name, value in own.items()}
 
-    def take_down(self, view: StepView, carry: Carry) -> Seen:
+    def record(self, view: StepView, carry: Carry) -> Seen:
         """The state's doubtful masks; the row is alone in its group."""
         places = (view.masked[0] & (view.confidence[0] < CAREFUL)).nonzero()[:, 0]
         features, near = features_of(view, carry, self.ends)[0, places], proposals_near(view)[0, places]
-        return Seen(features.cpu(), near.cpu(), places.tolist(), view.proposal[0, places].tolist())
+        where = (places + self.progress.offset).tolist()
+        return Seen(features.cpu(), near.cpu(), where, view.proposal[0, places].tolist())
 
 
 def visit(
@@ -106,39 +126,48 @@ def visit(
 
     A row that ended before its step has no state to tell of.
     """
-    engine, running = Engine(model, max_rows=rows), {}
+    explorers = []
     for place, request in enumerate(requests):
         draw = random.Random(f"{seed} {place}")
         policy = draw.choice(policies).bind(model)
         steps = min(int(draw.expovariate(1 / 4)), request.length - 1)
-        explorer = Explorer(policy, steps, draw.randint(1, LATER), model.spec.eos_ids, place)
-        running[engine.add(replace(request, strategy=explorer))] = explorer
+        explorers.append(Explorer(policy, steps, draw.randint(1, LATER), model.spec.eos_ids, place))
+    rows_asked = [replace(request, strategy=own) for request, own in zip(requests, explorers, strict=True)]
+    for explorer, event in zip(explorers, last_events(model, rows_asked, rows, watch), strict=True):
+        text = until_end(event.tokens, model.spec.eos_ids)
+        yield from (outcome(explorer, seen, text) for seen in explorer.found)
+
+
+def outcome(explorer: Explorer, seen: Seen, text: Sequence[int]) -> Visit:
+    """What became of the proposals that were recorded, in a final text as ``until_end`` gives it."""
+    pairs = zip(seen.places, seen.proposals, strict=True)
+    ends = explorer.ends
+    kept = [text[place] == token or (token in ends and text[place] in ends) for place, token in pairs]
+    return Visit(explorer.prompt, seen.features, seen.near, torch.tensor(kept, dtype=torch.bool))
+
+
+def last_events(
+    model: Model, requests: Sequence[Request], rows: int, watch: Callable[[], None] = lambda: None
+) -> list[Event]:
+    """The last event of every request, in order."""
+    engine = Engine(model, max_rows=rows)
+    found: dict[int, Event] = {}
+    order = [engine.add(request) for request in requests]
     while engine.busy:
         for event in engine.step():
             if event.done:
                 watch()
-                yield from (outcome(running[event.id], seen, event) for seen in running[event.id].found)
-
-
-def outcome(explorer: Explorer, seen: Seen, event: Event) -> Visit:
-    """What became of the proposals that were taken down."""
-    text = event.snapshot.text
-    end = next((i for i, token in enumerate(text.tokens) if token in explorer.ends and not text.masked[i]), None)
-
-    def stood(place: int, proposal: int) -> bool:
-        if end is not None and place > end:
-            return proposal in explorer.ends
-        return text.tokens[place] == proposal
-
-    kept = [stood(place, proposal) for place, proposal in zip(seen.places, seen.proposals, strict=True)]
-    return Visit(explorer.prompt, seen.features, seen.near, torch.tensor(kept))
+                found[event.id] = event
+    return [found[id] for id in order]
 
 
 def as_rows(visits: Sequence[Visit]) -> dict[str, Any]:
     """Visits as plain tensors, for a file: features (N, F), proposals (N, P), stood (N,), prompt (N,)."""
+    none = Visit(0, torch.zeros(0, len(SEEN)), torch.zeros(0, len(TOKEN), dtype=torch.int64), torch.zeros(0).bool())
+    some = [none, *visits]
     return {
-        "features": torch.cat([v.features for v in visits]),
-        "proposals": torch.cat([v.proposals for v in visits]),
-        "stood": torch.cat([v.stood for v in visits]),
-        "prompt": torch.cat([torch.full((len(v.stood),), v.prompt) for v in visits]),
+        "features": torch.cat([v.features for v in some]),
+        "proposals": torch.cat([v.proposals for v in some]),
+        "stood": torch.cat([v.stood for v in some]),
+        "prompt": torch.cat([torch.full((len(v.stood),), v.prompt) for v in some]),
     }

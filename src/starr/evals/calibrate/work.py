@@ -1,4 +1,4 @@
-"""``starr.calibrate``: prompts in, a fitted rule out; interrupted work goes on where it stopped."""
+"""``starr.calibrate``: prompts in, a fitted rule out; interrupted work continues where it stopped."""
 
 from __future__ import annotations
 
@@ -11,31 +11,27 @@ from typing import TYPE_CHECKING
 
 from safetensors.torch import load_file, save_file
 
-from starr.api import generate, request_of, strategy
+from starr.api import strategy
 from starr.decode.strategies.calibrated import Calibrated
 from starr.decode.strategies.calibrated.rule import FittedRule
 from starr.decode.strategies.fitted import fingerprint
 from starr.errors import InputError
+from starr.evals.calibrate.costs import with_costs
 from starr.evals.calibrate.fit import HELD_OUT, Recipe, fit, reliability
-from starr.evals.calibrate.prompts import Prompt
+from starr.evals.calibrate.prompts import Prompt, request_for
 from starr.evals.calibrate.visit import CAREFUL, as_rows, visit
-from starr.options import Options
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from starr.decode.request import Request
     from starr.decode.strategies.base import Strategy
-    from starr.decode.trace import Generation
     from starr.model.load import Model
 
 CHUNK = 32  # prompts between two saves
 LEAST = 20  # prompts
-COSTED = 100  # held-out prompts that budgets are measured on
 POLICIES = ("threshold:tau=0.5", "threshold:tau=0.7", "threshold:tau=0.9", "hierarchy", "factor:factor=1.0")
 OWN_BUDGETS = (0.05, 0.1, 0.3)  # of the rule being fitted, in the second round
-BUDGETS = (0.02, 0.05, 0.1, 0.2, 0.4)
-BASELINE = "threshold:tau=0.9"
 Visited = dict[str, "Tensor"]  # what ``as_rows`` gives
 
 
@@ -60,7 +56,7 @@ def calibrate(
 ) -> FittedRule:
     """Fit a rule on prompts; no answers are needed.
 
-    ``folder`` keeps the visits, so that an interrupted call goes on. ``watch`` is called after every visit.
+    ``folder`` keeps the visits, so that an interrupted call continues. ``watch`` is called after every visit.
     """
     plan = plan or CalibrationPlan()
     prompts = [Prompt(text, plan.max_tokens) if isinstance(text, str) else text for text in texts]
@@ -69,7 +65,7 @@ def calibrate(
     if folder is not None:
         claim(folder, model, prompts, plan)
     rounds = rounds_of(model, prompts, plan, folder, watch)
-    return with_costs(model, prompts, scored(fitted(model, prompts, rounds, plan.recipe), rounds), plan)
+    return with_costs(model, prompts, scored(fitted(model, prompts, rounds, plan.recipe), rounds), plan.batch_size)
 
 
 def rounds_of(
@@ -80,10 +76,7 @@ def rounds_of(
     watch: Callable[[], None] = lambda: None,
 ) -> list[Visited]:
     """The visits of the policies, and then those of the rule that was fitted on them."""
-    requests = [
-        request_of(model, prompt.text, Options(max_tokens=prompt.max_tokens, strategy="confidence"))
-        for prompt in prompts
-    ]
+    requests = [request_for(model, prompt) for prompt in prompts]
     rounds = [visited(model, requests, [strategy(text) for text in POLICIES], plan, 0, folder, watch)]
     if plan.own_round:
         rule = fitted(model, prompts, rounds, plan.recipe)
@@ -161,36 +154,3 @@ def scored(rule: FittedRule, rounds: Sequence[Visited]) -> FittedRule:
     said = rule.probability(whole["features"][held][None], whole["proposals"][held][None])[0]
     found = reliability(said, stood[held])
     return replace(rule, scores={"positions": len(stood), "held_out": int(held.sum()), "reliability": found})
-
-
-def with_costs(model: Model, prompts: Sequence[Prompt], rule: FittedRule, plan: CalibrationPlan) -> FittedRule:
-    """The rule with what its budgets cost, and BASELINE beside them: forwards, and how many texts agree.
-
-    Measured on held-out prompts, without answers: a text agrees if it is the one that ``threshold`` 0.95 writes. Texts
-    that differ need not be worse: where wordings are free, another may be as good.
-    """
-    held = list(prompts[::HELD_OUT])[:COSTED]
-
-    def texts(chosen: str | Strategy) -> tuple[list[str], float]:
-        found = decoded(model, held, chosen, plan.batch_size)
-        return [g.text for g in found], sum(g.stats.forwards for g in found) / len(found)
-
-    careful, _ = texts(f"threshold:tau={CAREFUL}")
-
-    def row(chosen: str | Strategy, name: str) -> dict[str, object]:
-        found, forwards = texts(chosen)
-        agree = sum(a == b for a, b in zip(found, careful, strict=True)) / len(held)
-        return {"run": name, "agree": round(agree, 4), "forwards": round(forwards, 3)}
-
-    baseline = row(BASELINE, BASELINE)
-    rows = [row(Calibrated(fitted=rule, budget=budget), str(budget)) for budget in BUDGETS]
-    return replace(rule, scores=rule.scores | {"budgets": [baseline, *rows]})
-
-
-def decoded(model: Model, prompts: Sequence[Prompt], chosen: str | Strategy, rows: int) -> list[Generation]:
-    """The generations of all prompts, each on its canvas."""
-    found: list[Generation] = []
-    for length in sorted({prompt.max_tokens for prompt in prompts}):
-        some = [prompt.text for prompt in prompts if prompt.max_tokens == length]
-        found += generate(model, some, strategy=chosen, max_tokens=length, batch_size=rows)
-    return found
