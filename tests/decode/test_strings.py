@@ -1,12 +1,24 @@
 """Stop strings: what is cut does not depend on how the text arrived, and nothing sent is ever taken back."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from starr.decode.strings import cut_at, overlap, sendable
+from starr.decode.strings import cut_at, overlap, sendable, stop_strings
+from starr.errors import InputError
 
 LETTERS = st.text(alphabet="ab", max_size=12)
 STOPS = st.lists(st.text(alphabet="ab", min_size=1, max_size=4), max_size=3)
+
+
+@pytest.mark.parametrize("wrong", [5, b"ab", ["a", 5], ["a", ""], {"a": 1}, None])
+def test_what_is_no_text_is_refused(wrong):
+    with pytest.raises(InputError, match="stop takes texts"):
+        stop_strings(wrong)
+
+
+def test_one_text_or_several_or_none():
+    assert [stop_strings(given) for given in ("", (), "ab", ["a", "b"])] == [(), (), ("ab",), ("a", "b")]
 
 
 def literal(text, stops):

@@ -69,7 +69,7 @@ def test_files_that_are_cut_off_or_no_trace(tmp_path, content):
 def test_traces_beyond_all_use_are_one_line_at_once(tmp_path):
     """60,000 steps took a minute to draw."""
     step = make(length=6, block=3)["steps"][0]
-    with pytest.raises(LoadError, match="60000 steps are more than a trace may have, 20000"):
+    with pytest.raises(LoadError, match="60000 steps; a trace may have at most 20000"):
         check_trace({"version": 1, "length": 6, "steps": [step] * 60_000}, "t")
     large = tmp_path / "large.json"
     with large.open("wb") as file:

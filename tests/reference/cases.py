@@ -27,7 +27,7 @@ from tests.reference.ref_saber import RefSaber
 from tests.reference.ref_slowfast import RefSlowFast
 from tests.reference.ref_tacg import RefTacg
 from tests.reference.ref_wino import RefWino
-from tests.reference.special_loops import CachedLoop, ShadowLoop, editing, growing, moving_end
+from tests.reference.special_loops import CachedLoop, ShadowLoop, early, editing, growing, moving_end
 
 
 def rule(make, distribution: bool = False, back: bool = False, ahead: bool = False):
@@ -74,12 +74,12 @@ def options_of(form: str) -> dict:
 
 
 EMPTY = "its code spends forwards on steps that commit nothing; ours commits one there, and so does the loop"
-FAINT = "held tokens with a probability below 2^-17 are equally unlikely to ours, and go left to right"
 LLADA = "LLaDA's code (41760b9), arXiv:2502.09992"
 DREAM = "Dream's code (published with its weights), arXiv:2508.15487"
 FAST = "Fast-dLLM's code (f6b35ec), arXiv:2505.22618"
 DINFER = "dInfer's code (b813f32), arXiv:2510.08666"
 PC = "PC-Sampler's code (6c66276), arXiv:2508.13021"
+REMDM = "PC-Sampler's code (7f6072e), a deterministic form of arXiv:2503.00307"
 EDIT = "LLaDA2.1's rule, as dllm's sampler has it"
 DKV = "dKV-Cache's code, arXiv:2505.15781"
 FAST_RULE, LLADA_RULE = rule(lambda: base.RefThreshold(0.9)), of_llada(lambda n: n)
@@ -132,15 +132,22 @@ CASES = (
         "slowfast", None, rule(lambda: RefSlowFast(**options_of("slowfast"))), "SlowFast's code, arXiv:2506.10848",
     ),
     Case("adablock", None, of_adablock("adablock"), "AdaBlock's code (491b205), arXiv:2509.26432"),
-    Case(GROWING, None, of_daedal(GROWING), "DAEDAL's code, arXiv:2508.00819"),
+    Case(
+        GROWING, None, of_daedal(GROWING), "DAEDAL's code, arXiv:2508.00819",
+        "ours, and the loop, count held end-of-texts as certain; where the canvas is as long as may be, its code "
+        "spends one forward more, and cuts the end off where ours inserts fewer masks",
+    ),
+    Case(
+        "confidence", None, lambda loop, block: early(loop, 40, 5), "Prophet's code, arXiv:2508.19982",
+        "in blocks ours commits what lies after the open one with one forward more", stop="prophet:start=40,length=5",
+    ),
     Case(
         "wino", 32, rule(lambda: RefWino(0.6, 0.9, 0.7, 5, 20)), "WINO's code (84964c7), arXiv:2507.18578",
-        FAINT, loop=ShadowLoop,
+        loop=ShadowLoop,
     ),
     Case(
         "saber", 32, rule(lambda: RefSaber(2, 8), back=True), "Saber's code (49579a9), arXiv:2510.18165",
-        "its bar is a mean of confidences near 1, which our grid of 2^-16 moves; where fewer than n masks are left its "
-        "code commits positions behind the block, ours does not",
+        "where fewer than n masks are left its code commits positions after the block; ours, and the loop, do not",
     ),
     Case(
         "hierarchy", 32, rule(lambda: Stateless(hierarchy, tau=0.9, low=0.4, revoke=False, revoke_below=0.4)), DINFER,
@@ -149,9 +156,7 @@ CASES = (
         "hierarchy:revoke=true", 32,
         rule(lambda: Stateless(hierarchy, tau=0.9, low=0.4, revoke=True, revoke_below=0.4)), DINFER,
     ),
-    Case(
-        "remdm_llada", None, rule(lambda: RefReMDMForLLaDA(0.875, 32)), PC, FAINT,
-    ),
+    Case("remdm_llada", None, rule(lambda: RefReMDMForLLaDA(0.875, 32)), REMDM),
     Case("edit", None, of_edit(0.95, 0.9), EDIT),
     Case("edit", 32, of_edit(0.95, 0.9), EDIT),
 )  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tests.reference.common import best_first, committing, masks_of
 
 
@@ -10,18 +12,16 @@ class RefDaedal:
         self.o, self.ends = options, ends
 
     def open(self):
-        self.growing, self.width, self.asked, self.full = True, None, 0, False
+        self.growing = True
 
-    def step(self, row):
-        """Actions, how many positions to insert, behind which one, and whether they are end-of-text."""
-        inserted = 0 if self.width is None else row.width - self.width
-        self.full = self.full or (self.asked > 0 and inserted == 0)
-        self.width = row.width
-        self.room = 0 if self.full else max(self.o.most - row.width, 0)
+    def step(self, row, context=math.inf):
+        """Actions, how many positions to insert, behind which one, and whether they are end-of-text.
+
+        ``context`` is the most positions that the row may have.
+        """
+        self.room = max(min(self.o.most, context) - row.width, 0)
         said = self.growing_step(row) if self.growing else None
-        said = said or self.decoding_step(row)
-        self.asked = said[1]
-        return said
+        return said or self.decoding_step(row)
 
     def end_confidence(self, row):
         total, seen = 0.0, 0

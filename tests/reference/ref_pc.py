@@ -22,7 +22,7 @@ class RefPC:
     def step(self, row):
         self.masks = sum(row.masked) if self.masks is None else self.masks
         score = [
-            math.exp(-self.decay * i) * min(self.clip, -c * math.log(self.frequency[token] + 1e-9))
+            math.exp(-self.decay * i) * min(self.clip, -c * math.log(min(self.frequency[token] + 1e-9, 1.0)))
             for i, (c, token) in enumerate(zip(row.confidence, row.proposal, strict=True))
         ]
         count = 1

@@ -35,7 +35,8 @@ class RefSaber:
         if len(committed) < len(masks):
             k = len(committed)
             r = min(max(self.least // 2, math.ceil(k / self.backtrack)), k - 1)
-            rise = {i: value[i] - self.previous.get(i, 0.0) for i in decoded}
+            unknown = -math.inf if self.previous else 0.0  # in later blocks the code has -inf for what was outside
+            rise = {i: value[i] - self.previous.get(i, unknown) for i in decoded}
             returned = set(sorted(decoded, key=lambda i: (rise[i], i))[:r])
         self.previous = dict(enumerate(value))
         return [self.action(row, i, i in decoded and i not in returned) for i in range(row.width)]

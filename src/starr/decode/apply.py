@@ -1,4 +1,4 @@
-"""What was decided and let through, carried out on the canvas."""
+"""Carry out on the canvas what was decided and let through."""
 
 from __future__ import annotations
 

@@ -51,12 +51,12 @@ class Batch:
 
     @property
     def traced(self) -> bool:
-        """Whether some row keeps its steps."""
+        """Whether any row keeps its steps."""
         return any(row.request.kept for row in self.rows)
 
     @property
     def candidates(self) -> int:
-        """How many of the likeliest tokens are kept of every step."""
+        """How many of the likeliest tokens are kept for every step."""
         return max(row.request.candidates for row in self.rows)
 
     def enqueue(self, request: Request) -> int:
@@ -79,7 +79,7 @@ class Batch:
             self.change(stay, [])
 
     def change(self, stay: list[int], new: list[LiveRow]) -> None:
-        """Keep the rows at the places ``stay``, let ``new`` ones join, and lay everything out anew."""
+        """Keep the rows at the places ``stay``, let ``new`` ones join, and lay everything out again."""
         device, before = self.model.device, self.buffered_ids()
         parts = [select(self.canvas, torch.tensor(stay, device=device))] if stay else []
         if new:
@@ -105,7 +105,7 @@ class Batch:
         return advance(fresh.noted(notes), self.eos_ids)[0]
 
     def plan_next(self, canvas: Canvas, done: Tensor) -> RowFigures:
-        """Plan the next query of the canvas after a step, and read what the host must know of it."""
+        """Plan the next query of the canvas after a step, and read what the host must know about it."""
         if canvas.columns != self.canvas.columns:
             self.canvas = canvas
             self.fit_buffer(self.buffered_ids())
@@ -128,7 +128,7 @@ class Batch:
         return events
 
     def call(self) -> ForwardCall:
-        """What the coming forward works on."""
+        """What the next forward works on."""
         canvas, plan = self.canvas, self.plan
         return ForwardCall(
             canvas=canvas,

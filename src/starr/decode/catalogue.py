@@ -18,14 +18,14 @@ This page is written by `python -m starr.decode.catalogue > docs/strategies.md` 
 `starr strategies` prints the same on the command line.
 
 A strategy is named everywhere by one text, `name` or `name:option=value,option=value`: in `starr.generate`, after
-`--strategy`, in the server's `strategy` field. `preset=…` stands for several options at once; options beside it win.
+`--strategy`, in the server's `strategy` field. `preset=…` stands for several options at once; options next to it win.
 
-All strategies need the proposals and their confidence. *Signals* are what one needs besides; what nobody in a batch
-needs is not computed. *Revokes* says whether it may take back (remask) tokens that it holds.
+All strategies need the proposals and their confidence. *Signals* are what one needs in addition; what no strategy in a
+batch needs is not computed. *Revokes* says whether it may revoke (remask) tokens that it has committed.
 
-Temporal voting (Time Is a Feature, arXiv:2508.09138) goes with all of them: it reads an answer out of every step's
+Temporal voting (Time Is a Feature, arXiv:2508.09138) works with all of them: it reads an answer out of every step's
 predictions and takes the one that most of them give. `starr trace vote trace.json` looks at the last number; from
-Python any parser does:
+Python, any parser will do:
 
 ```python
 import starr
@@ -63,7 +63,7 @@ def rows() -> list[StrategyRow]:
 
 
 def revokes(entry: Entry[Strategy]) -> str:
-    """Whether the strategy revokes with its defaults, or with one of its switches turned."""
+    """Whether the strategy revokes with its defaults, or with one of its switches flipped."""
     if entry.kind().revokes():
         return "yes"
     for option in entry.options:
@@ -78,7 +78,7 @@ def shown(value: Any) -> str:
 
 
 def limits(option: Option) -> str:
-    """What values an option takes, in a few characters."""
+    """The values that an option takes, in a few characters."""
     if option.choices:
         return ", ".join(option.choices)
     if option.type not in ("int", "float"):

@@ -20,6 +20,12 @@ def on_grid(value: Tensor) -> Tensor:
     return (value * GRID).round() / GRID
 
 
+def on_small_grid(value: Tensor) -> Tensor:
+    """Rounded to 2^-16, and what is below 2^-5 to ten binary digits after its first: small values keep their order."""
+    bits = (value.view(torch.int32) + (1 << 12)) & -(1 << 13)
+    return torch.where(value < 2.0**-5, bits.view(torch.float32), on_grid(value))
+
+
 def on_logit_grid(value: Tensor) -> Tensor:
     """Rounded to 2^-10, for differences of logits: their float noise is larger, and they do not saturate."""
     return (value * LOGIT_GRID).round() / LOGIT_GRID
@@ -37,6 +43,15 @@ def unsaturated(confidence: Tensor, odds: Tensor) -> Tensor:
     ``SURE`` on their grid is the finer one.
     """
     return torch.where(confidence < SURE, confidence, 1.0 + odds)
+
+
+def resolved(confidence: Tensor, sure: Tensor) -> Tensor:
+    """Float64 confidence, told from ``sure`` (``unsaturated``) where that says more, on a grid of 2^-40.
+
+    For sums and differences of confidences near 1. Sums of 2^12 of them are exact.
+    """
+    rest = (torch.sigmoid(1.0 - sure.double()) * 2.0**40).round() / 2.0**40
+    return torch.where(sure > 1.0, 1.0 - rest, confidence.double())
 
 
 def temporal_variance(confidence: Tensor, history: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The loop, in the order of its picture (docs/design.md): one forward and one decision a step, for all rows."""
+"""The loop, in the order of its picture (docs/design.md): one forward and one decision per step, for all rows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Engine:
-    """Decodes many requests together; a row gives the same tokens alone and in any company."""
+    """Decodes many requests together; a row gives the same tokens alone and in any batch."""
 
     def __init__(self, model: Model, *, max_rows: int = 8) -> None:
         self.model = model
@@ -51,7 +51,7 @@ class Engine:
         self.batch.drop(id)
 
     def step_apart(self) -> tuple[list[Event], dict[int, Exception]]:
-        """A step in which a row that fails does not take its neighbours along: events, and errors by id."""
+        """A step in which a row that fails does not take the others down with it: events, and errors by id."""
         kept = keep(self.batch)
         try:
             return self.step(), {}

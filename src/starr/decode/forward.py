@@ -83,7 +83,7 @@ def forward(net: Transformer, spec: ModelSpec, call: ForwardCall, guests: Guests
 
 @dataclass(frozen=True, slots=True)
 class BlockMasks:
-    """Who sees whom in K rows of a block-causal model."""
+    """Which positions see which in K rows of a block-causal model."""
 
     length: Tensor  # (K,) int64: of a block
     origin: Tensor  # (K,) int64: where a block starts

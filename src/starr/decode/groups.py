@@ -58,7 +58,7 @@ def decide(groups: list[Group], view: StepView, first: Tensor, opened: bool) -> 
 
 
 def decide_group(group: Group, view: StepView, first: Tensor, opened: bool) -> tuple[Decision, Carry]:
-    """One strategy's word on its rows; its memory begins anew where a window is new, but for what it keeps."""
+    """One strategy's decision on its rows; its memory starts over where a window is new, except for what it keeps."""
     width = view.masked.shape[1]
     if group.carry is None:
         return checked(group.strategy.decide(view, group.strategy.begin(view)), group.strategy, view)
@@ -74,6 +74,8 @@ def decide_group(group: Group, view: StepView, first: Tensor, opened: bool) -> t
 def checked(word: object, strategy: Strategy, view: StepView) -> tuple[Decision, Carry]:
     """What ``decide`` returned, if it is a decision on every position and a memory; a clear error otherwise."""
     shape, found = list(view.masked.shape), type(word).__name__
+    if isinstance(word, tuple):
+        found = " and ".join(type(part).__name__ for part in word)
     if isinstance(word, tuple) and len(word) == 2 and isinstance(word[0], Decision) and isinstance(word[1], Mapping):
         decision, carry = word
         action = decision.action

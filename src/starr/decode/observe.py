@@ -54,12 +54,12 @@ def check_numbers(confidence: Tensor, observed: Tensor) -> bool:
     """Raise where an observed confidence (B, C) is not a number; asked once, because it waits for the device."""
     if bool((confidence.isnan() & observed).any()):
         hint = "Are the weights damaged, or too large for float16? Try --dtype float32."
-        raise WorkError("The model's first forward gave values that are not numbers.", hint=hint)
+        raise WorkError("The model's first forward gave values that are not numbers (NaN).", hint=hint)
     return True
 
 
 def observe(canvas: Canvas, index: Tensor, signals: frozenset[str], distribution: Tensor | None) -> StepView:
-    """The window (B, W) of every row at columns ``index``; optional signals only where some strategy asked."""
+    """The window (B, W) of every row at columns ``index``; optional signals only where a strategy asked for them."""
     width = canvas.window_end - canvas.window_start
 
     def at(name: str) -> Tensor:
@@ -114,7 +114,7 @@ def likeliest(distribution: Tensor, count: int) -> tuple[Tensor, Tensor]:
 def kept_tensors(
     view: StepView, decision: Decision, action: Tensor, call: ForwardCall, candidates: int = 0
 ) -> StepTensors:
-    """What is kept of the step, with so many ``candidates``; it crosses to the host when someone reads it."""
+    """What is kept of the step, with this many ``candidates``; it crosses to the host when someone reads it."""
     columns = {
         "tokens": view.tokens,
         "masked": view.masked,

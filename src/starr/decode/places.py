@@ -27,7 +27,7 @@ class Places:
 
 
 def places(chosen: Tensor, most: int) -> Places:
-    """The True columns of (B, C), at most ``most`` a row, in order."""
+    """The True columns of (B, C), at most ``most`` per row, in order."""
     columns = chosen.shape[1]
     rank = torch.where(chosen, chosen.cumsum(dim=1) - 1, most)
     source = torch.arange(columns, device=chosen.device).expand_as(chosen)

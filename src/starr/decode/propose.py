@@ -2,8 +2,9 @@
 
 Letters: N asked rows (positions of any batch row), D width, V vocabulary. Confidence is 1 / sum(exp(logit - max)),
 which keeps full precision near 1, rounded to a grid of 2^-16: float noise of different batch shapes cannot reorder
-tokens. Those that saturate there are told apart by their log-odds, on a grid of 2^-10. The mask id is at -inf, so it is
-never proposed. Ties go to the lower token id.
+tokens. Those that saturate there are told apart by their log-odds, on a grid of 2^-10. Entropies and probabilities of
+held tokens have a grid that is finer near 0, so that the least of them keep their order. The mask id is at -inf, so it
+is never proposed. Ties go to the lower token id.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from starr.decode import noise
 from starr.decode.canvas import Canvas
-from starr.decode.confidence import log_odds, on_grid, on_logit_grid
+from starr.decode.confidence import log_odds, on_grid, on_logit_grid, on_small_grid
 from starr.decode.places import Places
 from starr.decode.settings import RowSettings
 from starr.model.spec import ModelSpec
@@ -154,9 +155,9 @@ def propose_chunk(logits: Tensor, request: ProposalRequest) -> Proposals:
         token=token,
         confidence=on_grid(chosen.exp() / total),
         best=on_grid(total.reciprocal()),
-        own=on_grid(own.exp() / total),
+        own=on_small_grid(own.exp() / total),
         odds=log_odds(rest),
-        entropy=None if dot is None else on_grid(total.log() - dot / total),
+        entropy=None if dot is None else on_small_grid(rest.log1p() - dot / total),
         margin=None if second is None else on_grid((1.0 - (second - top).exp()) / total),
         gap=None if second is None else on_logit_grid(top - second),
         logits=kept,

@@ -1,4 +1,4 @@
-"""Which positions the next forward recomputes, and what the host must know of them.
+"""Which positions the next forward recomputes, and what the host must know about them.
 
 Letters: B rows, C columns. *Queried* positions are recomputed by a forward; *observed* ones get a fresh proposal from
 it; *buffered* ones have K/V in the row's buffer.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """The coming forward: its positions on the device, their numbers on the host."""
+    """The next forward: its positions on the device, their numbers on the host."""
 
     query: Tensor  # (B, C) bool
     observed: Tensor  # (B, C) bool
@@ -55,7 +55,7 @@ class QueryPlan:
 
 @dataclass(frozen=True, slots=True)
 class RowFigures:
-    """What the host learns of the rows in one copy a step; a list has one number for each row."""
+    """What the host learns about the rows in one copy per step; a list has one number for each row."""
 
     done: list[int]
     settled: list[int]  # columns before this one never change again
@@ -64,7 +64,7 @@ class RowFigures:
     observed: list[int]
     width: list[int]
     opened: list[int]  # 1 where the window is new
-    reach: list[int]  # no query sees this column or one behind it
+    reach: list[int]  # no query sees this column or one after it
     earlier: list[int]  # queried positions before the open block of a block-causal model
 
 

@@ -93,14 +93,14 @@ class Request:
 
     @property
     def literal(self) -> bool:
-        """Whether the progress rules are off: asked for, or the strategy ends by itself."""
+        """Whether the progress rules are off: because that was asked for, or because the strategy ends by itself."""
         return self.enforce == "literal" or (self.enforce != "strict" and self.ends_itself is not None)
 
     @property
     def endless(self) -> list[bool]:
         """Masks where no end-of-text is proposed, because the template says that the text goes on.
 
-        Where an end-of-text does not end the row: those before the last template token, and the first behind it.
+        Where an end-of-text does not end the row: those before the last template token, and the first after it.
         """
         places = range(self.start, len(self.tokens))
         last = max((i for i in places if not self.masked[i]), default=-1) if not self.ends else -1

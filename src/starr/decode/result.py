@@ -92,7 +92,7 @@ class Snapshot:
     history: list[KeptStep] = field(default_factory=list, repr=False)  # the row's steps so far, where they are kept
 
     def logprob(self, place: int) -> float:
-        """Log confidence of a token at the step that committed it; 0 for template text, which nobody doubted."""
+        """Log confidence of a token at the step that committed it; 0 for template text, which is certain."""
         return 0.0 if self.text.frozen[place] else math.log(max(self.committed_with[place], 1e-6))
 
     def likely(self, place: int) -> list[tuple[int, float]]:

@@ -1,4 +1,4 @@
-"""The host side of rows being decoded: what they cost so far, and what they show."""
+"""The host side of rows being decoded: what they have cost so far, and what they show."""
 
 from __future__ import annotations
 

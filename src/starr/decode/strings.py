@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def stop_strings(given: str | Sequence[str]) -> tuple[str, ...]:
     """One string or several, none of them empty; "" and () are none."""
-    found = ((given,) if given else ()) if isinstance(given, str) else tuple(given)
+    found = (given,) if isinstance(given, str) and given else tuple(given) if isinstance(given, Sequence) else (None,)
     if not all(isinstance(text, str) and text for text in found):
         raise InputError(f"stop takes texts, none of them empty, got {given!r}.", param="stop")
     return found

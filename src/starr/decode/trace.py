@@ -1,6 +1,6 @@
 """What happened: records of steps, the trace of a run, its figures, and the result. File format 1.
 
-Arrays of a record cover the step's window, before the step's action. ``decided`` is the strategy's word, ``action``
+Arrays of a record cover the step's window, before the step's action. ``decided`` is what the strategy said, ``action``
 what ``enforce`` let through. Positions are relative to the canvas start, the first position after the prompt.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from starr.decode.trace_format import LONGEST, MOST_BYTES, VERSION, check_trace
-from starr.errors import InputError, LoadError, WorkError
+from starr.errors import InputError, LoadError, WorkError, counted
 
 COLUMNS = ("queried", "tokens", "masked", "proposal", "best", "confidence", "threshold", "decided", "action")
 
@@ -41,6 +41,11 @@ class Record:
     action: list[int]
     label: list[int] | None = None
     allowed: list[int] | None = None  # which of the trace's ``sets`` a confidence is restricted to
+
+    def __repr__(self) -> str:
+        start, end = self.window
+        done = f"{counted(self.action.count(1), 'commit')}, {counted(self.action.count(2), 'revocation')}"
+        return f"<Record of step {self.step}: window {start} to {end}, {done}>"
 
 
 @dataclass(slots=True)
@@ -147,7 +152,8 @@ class Trace:
         return {"version": VERSION} | body
 
     def __repr__(self) -> str:
-        return f"<Trace of {self.strategy}: {len(self.steps)} steps, {self.length} positions, {begin(self.text)}>"
+        size = f"{counted(len(self.steps), 'step')}, {counted(self.length, 'position')}"
+        return f"<Trace of {self.strategy}: {size}, {begin(self.text)}>"
 
     def _repr_html_(self) -> str:
         """The viewer, inside a notebook."""
@@ -204,7 +210,7 @@ def read(path: str | Path) -> dict[str, Any]:
     try:
         size = Path(path).stat().st_size
         if size > MOST_BYTES:
-            raise LoadError(f"{path} has {size} bytes, more than a trace may have, {MOST_BYTES}.")
+            raise LoadError(f"{path} has {size} bytes; a trace may have at most {MOST_BYTES}.")
         body = json.loads(Path(path).read_text(encoding="utf8"))
     except OSError as error:
         raise LoadError(f"Cannot read {path}: {error.strerror}.") from None
@@ -248,7 +254,7 @@ class Generation:
         return self.text
 
     def __repr__(self) -> str:
-        figures = f"{self.stats.forwards} forwards, {self.stats.tokens_per_forward:.2f} tokens per forward"
+        figures = f"{counted(self.stats.forwards, 'forward')}, {self.stats.tokens_per_forward:.2f} tokens per forward"
         return f"<Generation by {self.strategy}: {begin(self.text)}, {self.finish_reason}, {figures}>"
 
     def _repr_html_(self) -> str:

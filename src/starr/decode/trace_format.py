@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 from starr.errors import LoadError
 
 VERSION = 1
-AGAIN = "Write it anew with `starr run … --trace FILE.json`."
+AGAIN = "Write it again with `starr run … --trace FILE.json`."
 NUMBERS = ("confidence", "best", "threshold")
 COLUMNS = ("queried", "tokens", "masked", "proposal", "confidence", "best", "decided", "action")
 LONGEST = 2**20  # positions that a file may have
@@ -49,7 +49,7 @@ def check_trace(found: Any, name: str, longest: int = DRAWN) -> dict[str, Any]:
             hint="Update starr.",
         )
     if len(found["steps"]) > MOST_STEPS:
-        raise LoadError(f"{name}: {len(found['steps'])} steps are more than a trace may have, {MOST_STEPS}.")
+        raise LoadError(f"{name}: {len(found['steps'])} steps; a trace may have at most {MOST_STEPS}.")
     for index, step in enumerate(found["steps"]):
         check_step(step, index, name, longest)
     length = found.get("length")

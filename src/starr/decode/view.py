@@ -1,4 +1,4 @@
-"""What a strategy sees and says: the contract between the loop and its strategies.
+"""What a strategy sees and decides: the contract between the loop and its strategies.
 
 Letters: B rows, W window positions, V vocabulary. All tensors of one step share (B, W): rows may be at different steps
 of different windows. Positions beyond a row's own width are padding and count as frozen.
@@ -70,7 +70,7 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A strategy's word on every position; ``enforce`` decides what of it is done."""
+    """A strategy's decision on every position; ``enforce`` says which part of it is carried out."""
 
     action: Tensor  # (B, W) int8, values of Action
     threshold: Tensor | None = None  # (B, W) float32: what confidence was compared with
@@ -88,7 +88,7 @@ def draft_notes(number: int) -> tuple[str, str]:
 
 
 def signal_of(note: str) -> str:
-    """The signal that a guest's note is told with: ``draft`` for ``draft`` and for ``draft.token``."""
+    """The signal that carries a guest's note: ``draft`` for ``draft`` and for ``draft.token``."""
     return note.partition(".")[0]
 
 

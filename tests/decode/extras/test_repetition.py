@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import torch
 
 import starr
 from starr.api import Options, request_of, run_all
+from starr.decode.extras.repetition import Repetition
+from starr.decode.places import places
 from starr.decode.propose import ProposalRequest, propose
+from starr.decode.request import Blocks, Request
+from tests.decode.rows import canvas_of, request
 from tests.tiny import MASK, tiny_model
 
 
@@ -18,6 +23,23 @@ def test_the_logit_of_the_left_token_falls_by_the_penalty():
     asked = ProposalRequest(mask_id=1, held=torch.zeros(3).long(), left=left, penalty=penalty)
     found = propose(lambda hidden: hidden.clone(), logits, asked, 4)
     assert found.token.tolist() == [3, 2, 2], "a mask to the left changes nothing"
+
+
+def penalties(row: Request) -> list[float]:
+    """What the guest takes at every position of the row's first window, prompt excluded."""
+    canvas = canvas_of(row)
+    where = places(canvas.in_window, int(canvas.in_window.sum()))
+    asked = ProposalRequest(MASK, torch.zeros(where.index.numel()).long())
+    return Repetition(tiny_model(), [row], [0]).propose(asked, canvas, where).penalty.tolist()
+
+
+def test_the_first_position_of_a_block_has_nothing_to_its_left():
+    """SGLang looks at one block at a time; where the block begins with prompt, its last token is to the left."""
+    row = request("____", start=3, strategy="edit:penalty=2")
+    assert penalties(row) == [0.0, 2.0, 2.0, 2.0]
+    assert penalties(replace(row, block_length=2)) == [0.0, 2.0]
+    aligned = replace(row, block_length=4, blocks=Blocks(4))  # of a block-causal model, from position 0 on
+    assert penalties(aligned) == [2.0]
 
 
 def repeats(tokens: list[int]) -> int:

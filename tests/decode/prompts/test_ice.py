@@ -161,7 +161,7 @@ def test_an_answer_of_end_of_text_alone_is_not_sure():
         ({"ice": "ice:answer=0"}, "ice: answer must be within [1"),
         ({"ice": "ice:allocation=middle"}, "must be one of even, front, back"),
         ({"ice": "ice-pq"}, "Did you mean 'ice-"),
-        ({"ice": "ice", "block_length": 8}, "block_length shows a part of it"),
+        ({"ice": "ice", "block_length": 8}, "block_length shows only part of it"),
         ({"ice": "ice", "strategy": "adablock"}, "adablock moves the end"),
         ({"ice": "ice", "strategy": "daedal"}, "daedal cannot be used: it moves frozen text"),
         ({"ice": "ice", "stop_rule": "eos"}, "no end-of-text ends this canvas"),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from starr.decode.strategies.confidence_topk import Confidence
-from starr.decode.strategies.pc import PCSampler
+from starr.decode.strategies.pc import PCSampler, information_of
 from starr.errors import InputError
 from tests.decode.strategies.driver import VOCABULARY, World, compare, play, same, worlds
 from tests.reference.ref_pc import RefPC, frequencies
@@ -33,6 +34,12 @@ def test_equals_reference(tmp_path_factory, world, counts, decay, clip, steps):
     path.write_text(json.dumps({str(token): count for token, count in enumerate(counts)}))
     strategy = PCSampler(decay=decay, clip=clip, steps=steps, frequencies=str(path)).bind(MODEL)
     compare(strategy, lambda: RefPC(frequencies(counts), decay, clip, steps), world)
+
+
+def test_a_token_that_is_the_whole_corpus_tells_nothing():
+    """Its frequency is 1, and 1 + 1e-9 would give it less than nothing."""
+    assert information_of({3: 5}, 5).tolist() == pytest.approx([math.log(5)] * 3 + [0.0, math.log(5)])
+    assert information_of({3: 1}, 5).tolist() == [0.0] * 5
 
 
 def test_uniform_without_a_file():

@@ -56,11 +56,11 @@ def test_daedal_grows_within_the_context_and_leaves_other_rows_alone():
     assert [g.tokens for g in mixed[::2]] == [run_all(model, [r], 1)[0].tokens for r in requests]
 
 
-def test_daedal_without_room_stays_in_its_block():
+@pytest.mark.parametrize(("most", "context"), [(8, 256), (2048, 33)], ids=["its own bound", "the context"])
+def test_daedal_without_room_stays_in_its_block(most, context):
     """A canvas that is too long to grow is decoded at once, block by block."""
-    run = generate(
-        tiny_model(), "a prompt", strategy="daedal:start_end=2,most=8,block=6", max_tokens=24, eos="never", trace=True
-    )
+    model, form = tiny_model(length=context), f"daedal:start_end=2,most={most},block=6"
+    run = generate(model, "a prompt", strategy=form, max_tokens=24, eos="never", trace=True)
     done = 0
     for step in run.trace.steps:
         first = step.masked.index(True) // 6

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import starr
+from starr.decode.groups import fit
 from starr.decode.strategies.saber import Saber
 from tests.decode.strategies.driver import World, closes_in_time, compare, play, worlds
+from tests.decode.strategies.views import one_row
 from tests.reference.ref_saber import RefSaber
 from tests.tiny import MASK, tiny_model
 
@@ -62,3 +65,18 @@ def test_earlier_blocks_may_be_taken_back():
         assert MASK not in run.tokens
         assert [event.text for event in starr.stream(model, prompt, **given)][:-1] == [""] * (run.stats.forwards - 1)
     assert reached > 0
+
+
+def test_what_a_new_block_brings_is_the_last_to_be_taken_back():
+    """Its positions were not looked at before, so nothing is known to have fallen; the same in the transcription."""
+    strategy, reference = Saber(least=2, backtrack=8), RefSaber(2, 8)
+    first, second = one_row([0.5, 0.5]), one_row([0.9, 0.9, 0.3, 0.3, 0.1], held=(0, 1))
+    _, carry = strategy.decide(first, strategy.begin(first))
+    decision, _ = strategy.decide(second, {name: fit(old, 5) for name, old in carry.items()})
+    assert decision.action[0].tolist() == [2, 0, 1, 1, 0], "0.9 - 0.5 is more than 0.3 - 0, which is not looked at"
+    said = [reference.step(SimpleNamespace(width=view.masked.shape[1], **lists_of(view))) for view in (first, second)]
+    assert said == [[1, 1], [2, 0, 1, 1, 0]]
+
+
+def lists_of(view):
+    return {name: getattr(view, name)[0].tolist() for name in ("masked", "held", "confidence", "best")}

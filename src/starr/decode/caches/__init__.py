@@ -20,5 +20,5 @@ def cache(text: str | Cache) -> Cache:
 
 
 def caches() -> list[Entry[Cache]]:
-    """What caches there are, by name, with paper, options and defaults."""
+    """All caches, by name, with paper, options and defaults."""
     return CACHES.all()

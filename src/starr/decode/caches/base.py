@@ -37,7 +37,7 @@ class Cache:
         check(self)
 
     def query(self, canvas: Canvas) -> Tensor:
-        """(B, C) bool: the positions to recompute in the coming step; padding is dropped by the caller."""
+        """(B, C) bool: the positions to recompute in the next step; padding is dropped by the caller."""
         raise NotImplementedError
 
 
@@ -46,7 +46,7 @@ C = TypeVar("C", bound=Cache)
 
 
 def register(cls: type[C]) -> type[C]:
-    """Make a cache known under its ``name``; goes above ``@dataclass(frozen=True, kw_only=True)``."""
+    """Register a cache under its ``name``; goes above ``@dataclass(frozen=True, kw_only=True)``."""
     CACHES.add(cls)
     return cls
 
@@ -63,5 +63,5 @@ def every(step: Tensor, interval: int) -> Tensor:
 
 
 def response(canvas: Canvas) -> Tensor:
-    """(B, C) bool: columns behind the prompt, padding included."""
+    """(B, C) bool: columns after the prompt, padding included."""
     return canvas.column_index >= canvas.start[:, None]

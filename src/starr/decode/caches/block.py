@@ -1,6 +1,6 @@
 """Caches that follow the block: a full forward when it opens, later only what lies near it.
 
-The full forward at a block's first step decides too. The whole canvas is one block unless ``block_length`` says else;
+The full forward at a block's first step decides too. The whole canvas is one block without a ``block_length``;
 ``refresh`` adds full forwards in between. For shifted logits the row before the block, which predicts its first token,
 is recomputed as well (Fast-dLLM's Dream code commits that token unseen instead).
 """
@@ -40,7 +40,7 @@ class BlockCache(Cache):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Prefix(BlockCache):
-    """Recompute the block and all behind it; everything when a block opens."""
+    """Recompute the block and everything after it; the whole row when a block opens."""
 
     name: ClassVar[str] = "prefix"
     paper: ClassVar[str] = "Fast-dLLM, arXiv:2505.22618"
@@ -52,7 +52,7 @@ class Prefix(BlockCache):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Dual(BlockCache):
-    """Recompute the block alone; everything when a block opens."""
+    """Recompute the block alone; the whole row when a block opens."""
 
     name: ClassVar[str] = "dual"
     paper: ClassVar[str] = "Fast-dLLM, arXiv:2505.22618"
@@ -64,13 +64,13 @@ class Dual(BlockCache):
 @register
 @dataclass(frozen=True, kw_only=True)
 class Vicinity(BlockCache):
-    """Recompute the block and a margin on either side; everything when a block opens and in the first steps."""
+    """Recompute the block and a margin on either side; the whole row when a block opens and in the first steps."""
 
     name: ClassVar[str] = "vicinity"
     paper: ClassVar[str] = "dInfer, arXiv:2510.08666"
 
     before: int = option(16, "positions before the block", low=0)
-    after: int = option(16, "positions behind the block", low=0)
+    after: int = option(16, "positions after the block", low=0)
     warmup: int = option(4, "first steps of a row that are full forwards", low=0)
 
     def full(self, canvas: Canvas) -> Tensor:

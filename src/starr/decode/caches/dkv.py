@@ -2,7 +2,7 @@
 
 At step i of a window everything is recomputed if i <= 1 or i is a multiple of ``refresh``. Otherwise only what was not
 held after step i - 2: masks, and what the last step wrote; this is the one-step delay. A revoked token is a mask again
-and so leaves the cache at once. For shifted logits a position is left out only if it and the one behind it are held
+and so leaves the cache at once. For shifted logits a position is left out only if it and the one after it are held
 (the paper's ``un_right``): its other two variants would predict from stale rows or keep the K/V of a mask.
 """
 
@@ -38,7 +38,7 @@ def fresh(canvas: Canvas) -> Tensor:
 @register
 @dataclass(frozen=True, kw_only=True)
 class DkvCache(Cache):
-    """Recompute masks and what was just written; everything every ``refresh`` steps."""
+    """Recompute masks and what was just written; the whole row every ``refresh`` steps."""
 
     name: ClassVar[str] = "dkv"
     paper: ClassVar[str] = PAPER
@@ -79,7 +79,7 @@ class DkvPrefillDecode(Cache):
 @register
 @dataclass(frozen=True, kw_only=True)
 class DkvGreedy(Cache):
-    """Recompute what was just written, the next tokens and the masks around them; everything every ``refresh`` steps.
+    """Recompute what was just written, the next tokens and the masks around them; the row every ``refresh`` steps.
 
     The paper knows the order of tokens in advance. Here the next are the most confident masks of the window by what was
     last seen, as many as the last step wrote and at least one; ties to the lower position. Around each, ``window`` // 2

@@ -3,7 +3,7 @@
 K/V of a block depend on tokens of the block and of those before it alone. So they are final, *sealed*, once a forward
 has seen the block's final tokens. A forward recomputes the open block, and what lies before it and is not sealed yet:
 the prompt's whole blocks in the first forward (prefill), the block just finished in the first forward of the next one
-(seal). Positions behind the open block are never seen, hence never computed. Letters: B rows, C columns.
+(seal). Positions after the open block are never seen, hence never computed. Letters: B rows, C columns.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def span(canvas: Canvas) -> tuple[Tensor, Tensor]:
 
 
 def led(canvas: Canvas, shift: bool) -> Tensor:
-    """(B,) bool: rows whose next forward only gives the first token of the open block.
+    """(B,) bool: rows whose next forward gives only the first token of the open block.
 
     Where logits are shifted, that token comes from the last row of the sealed block before, and the block's other
     tokens are predicted from rows that have seen it. The last allowed step does not wait for it.

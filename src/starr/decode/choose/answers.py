@@ -57,7 +57,7 @@ def answers(model: Model, rows: list[list[int]], asked: list[list[Question]]) ->
     total = sum(map(len, rows))
     if total > MOST_POSITIONS:
         raise InputError(
-            f"The choices take {total} positions, the most is {MOST_POSITIONS}.",
+            f"The choices take {total} positions; at most {MOST_POSITIONS} are allowed.",
             hint="Give fewer choices, or shorter ones.",
             param="choices",
         )

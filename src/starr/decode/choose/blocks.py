@@ -1,6 +1,6 @@
 """Choices of block-causal models, block after block.
 
-Such a model decodes a block behind the finished ones before it. So the probability of a choice is a product over its
+Such a model decodes a block after the finished ones before it. So the probability of a choice is a product over its
 blocks: of its tokens there, given its own tokens in the blocks before. Every block that a choice reaches is read from a
 row that ends with that block; choices that begin alike share rows, and those that end within the first block share one.
 Behind the block that holds its end-of-text a choice has no more to say. Where logits are shifted, a block's first token

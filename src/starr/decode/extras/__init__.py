@@ -1,4 +1,4 @@
-"""Features of one user, each behind the loop's one hook (``extras.base``)."""
+"""Features that only one strategy, cache or stop rule uses, each behind the loop's one hook (``extras.base``)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The one hook of the loop for features of one user.
+"""The loop's one hook for features that only one strategy, cache or stop rule uses.
 
-A guest serves the rows whose request wants it, and only those. It is made anew whenever rows join or leave. Its methods
+A guest serves the rows whose request wants it, and only those. It is remade whenever rows join or leave. Its methods
 are named after the steps of the picture; each passes its argument through unless a guest overrides it. What it must
 remember of a row between steps are *notes* on the canvas: tensors (B,) or (B, C), which follow the row. What it tells
 its strategy comes in ``StepView.extras``, what the strategy asks of it in ``Decision.extras``.
@@ -55,7 +55,7 @@ class GuestStates:
 
 
 class Guest:
-    """A feature of one user; see the module. ``claims``: it computes the states of its rows itself."""
+    """A feature behind the hook; see the module. ``claims``: it computes the states of its rows itself."""
 
     claims: ClassVar[bool] = False
 
@@ -71,7 +71,7 @@ class Guest:
 
     @classmethod
     def check(cls, request: Request) -> None:
-        """Raise InputError where it cannot serve a request that wants it."""
+        """Raise InputError if it cannot serve a request that wants it."""
 
     @classmethod
     def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:
@@ -107,7 +107,7 @@ class Guest:
         return request
 
     def observe(self, canvas: Canvas, window: Tensor, states: Tensor | None) -> Canvas:
-        """The canvas with notes of what its forward told: ``states`` are ``GuestStates.more``."""
+        """The canvas with notes of what its forward showed: ``states`` are ``GuestStates.more``."""
         return canvas
 
     def frees(self, decision: Decision) -> Tensor | None:

@@ -81,12 +81,12 @@ class SealedBlocks(Guest):
         return replace(request, temperature=request.temperature.masked_fill(greedy, 0.0))
 
     def observe(self, canvas: Canvas, window: Tensor, states: Tensor | None) -> Canvas:
-        """What lies before the open block has been computed from final tokens now."""
+        """What lies before the open block has now been computed from final tokens."""
         start, _ = span(canvas)
         return canvas.noted({SEALED: canvas.notes[SEALED] | (canvas.column_index < start[:, None])})
 
     def amend(self, action: Tensor, written: Tensor, view: StepView, canvas: Canvas) -> tuple[Tensor, Tensor]:
-        """A forward that only gives the block's first token commits that and no other."""
+        """A forward that gives only the block's first token commits that token and no other."""
         if not self.shift:
             return action, written
         only = torch.full_like(action, int(Action.KEEP))

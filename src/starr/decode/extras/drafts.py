@@ -41,7 +41,7 @@ class Drafts(Guest):
 
     @classmethod
     def serves(cls, request: Request) -> bool:
-        """Drafts are whole rows and checked without chance; with a cache, temperature or guidance there are none."""
+        """Drafts are whole rows and checked deterministically; with a cache, temperature or guidance there are none."""
         chance = request.sampling.temperature > 0 or request.sampling.guidance > 0
         whole_rows = not request.cache.buffered and request.blocks is None
         return request.strategy.states() > 1 and whole_rows and not chance

@@ -1,7 +1,8 @@
-"""A canvas that grows: what is inserted behind a position moves everything to its right (DAEDAL, arXiv:2508.00819)."""
+"""A canvas that grows: what is inserted after a position moves everything to its right (DAEDAL, arXiv:2508.00819)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import torch
@@ -13,13 +14,16 @@ from starr.decode.request import Request
 from starr.decode.view import Decision
 from starr.errors import InputError
 
+ROOM = "room"  # (B, C) int64, and the signal's name
+
 
 class Growth(Guest):
     """Rows whose strategy asks for room: ``Decision.extras`` has ``grow`` (B,), how many, and ``grow_at`` (B,).
 
     ``grow_token`` (B,), if given, is the token that comes there; -1 is a mask.
 
-    A step that grows the canvas need not commit: the model's context bounds how often that happens.
+    Signal ``room``: how many positions the model's context has left, the same at every position of a row. A step that
+    grows the canvas need not commit: the context bounds how often that happens.
     """
 
     @classmethod
@@ -32,6 +36,14 @@ class Growth(Guest):
             raise InputError(f"{request.strategy.name} cannot be used: it moves frozen text.", param="strategy")
         if request.cache.buffered:
             request.refuse_cache(f"{request.strategy.name} moves positions")
+
+    @classmethod
+    def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:
+        return {ROOM: torch.zeros_like(canvas.tokens)}
+
+    def observe(self, canvas: Canvas, window: Tensor, states: Tensor | None) -> Canvas:
+        left = self.model.spec.max_length - canvas.length
+        return canvas.noted({ROOM: left[:, None].expand_as(canvas.tokens)})
 
     def frees(self, decision: Decision) -> Tensor | None:
         return decision.extras["grow"] > 0 if "grow" in decision.extras else None
@@ -50,7 +62,7 @@ class Growth(Guest):
 def insert(
     canvas: Canvas, at: Tensor, count: Tensor, token: Tensor, *, most: int, longest: int, mask_id: int
 ) -> Canvas:
-    """Insert ``token`` (B,) ``count`` (B,) times behind column ``at`` (B,), at most ``most``, within ``longest``.
+    """Insert ``token`` (B,) ``count`` (B,) times after column ``at`` (B,), at most ``most``, within ``longest``.
 
     Masks are masked, other tokens held with confidence 1. The window's end moves along only where it was the canvas's
     end. Every inserted position, and the step that inserted it, raises the row's limit of steps by one.

@@ -16,7 +16,10 @@ from starr.model.load import Model
 
 
 class Repetition(Guest):
-    """Takes ``Strategy.penalises`` from the logit of the token to the left; a mask there has none."""
+    """Subtracts ``Strategy.penalises`` from the logit of the token to the left; a mask there has none.
+
+    As in SGLang a block's first position has no token to its left.
+    """
 
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
         super().__init__(model, requests, rows)
@@ -28,5 +31,6 @@ class Repetition(Guest):
 
     def propose(self, request: ProposalRequest, canvas: Canvas, observed: Places) -> ProposalRequest:
         left = canvas.tokens.gather(1, (observed.index - 1).clamp(min=0))
-        penalty = self.penalty[:, None].expand_as(left)
+        first = (observed.index - canvas.origin[:, None]) % canvas.block[:, None] == 0
+        penalty = self.penalty[:, None].expand_as(left).masked_fill(first, 0.0)
         return replace(request, left=left.reshape(-1), penalty=penalty.reshape(-1))

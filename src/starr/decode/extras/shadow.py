@@ -1,4 +1,4 @@
-"""A shadow block of masks behind the row, in the same forward (wino, arXiv:2507.18578).
+"""A shadow block of masks after the row, in the same forward (wino, arXiv:2507.18578).
 
 The paper has it for models that predict a position in place. Where logits are shifted (Dream), a shadow stands one
 position to the left of the token that it is blind to, because the state there is the one that predicts it.
@@ -66,7 +66,7 @@ class Shadow(Guest):
 def with_shadow(
     net: Transformer, tokens: Tensor, length: Tensor, window: Tensor, masks: Tensor, wanted: Tensor, *, shift: bool
 ) -> Tensor:
-    """(K, O + W, D): a whole forward over tokens (K, C) with a shadow block of ``masks`` (K, W) behind it.
+    """(K, O + W, D): a whole forward over tokens (K, C) with a shadow block of ``masks`` (K, W) after it.
 
     Shadow j stands at the position that predicts window column ``window[:, j]`` (itself, or with ``shift`` the one
     before) and sees everything but that column. Nobody else sees the shadow. So its states, the last W, give the

@@ -99,7 +99,7 @@ def ice(text: str | Ice, *, fill: bool = False) -> Ice:
 
 
 def ices() -> list[Entry[Ice]]:
-    """What templates there are, by name, with paper, options and defaults."""
+    """All templates, by name, with paper, options and defaults."""
     return ICES.all()
 
 
@@ -131,7 +131,7 @@ class Answer(StopRule):
     def check_request(self, request: Request) -> None:
         why = None
         if request.block_length is not None:
-            why = "it watches the whole canvas, and block_length shows a part of it"
+            why = "it watches the whole canvas, and block_length shows only part of it"
         elif request.strategy.moves_end:
             why = f"{request.strategy.name} moves the end of the window"
         if why:

@@ -15,7 +15,7 @@ class Layout:
 
 
 def lay_out(parts: Sequence[str | int], encode: Callable[[str], list[int]], mask_id: int) -> Layout:
-    """Texts, and numbers of masks, one behind the other."""
+    """Texts, and numbers of masks, one after the other."""
     tokens: list[int] = []
     masked: list[bool] = []
     for part in parts:

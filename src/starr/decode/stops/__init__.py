@@ -22,5 +22,5 @@ def stop_rules(given: str | StopRule | Sequence[str | StopRule]) -> tuple[StopRu
 
 
 def stops() -> list[Entry[StopRule]]:
-    """What stop rules there are, by name, with paper, options and defaults."""
+    """All stop rules, by name, with paper, options and defaults."""
     return STOPS.all()

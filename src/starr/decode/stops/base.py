@@ -1,7 +1,7 @@
-"""Stop rules: they may keep masks out of a strategy's hands for now, and they have the last word on when a row ends.
+"""Stop rules: they may hide masks from a strategy for now, and they have the last word on when a row ends.
 
-Like strategies they are frozen dataclasses with pure methods over the window, beside which they stand: any strategy
-takes any rules. Letters: B rows, W window positions.
+Like strategies they are frozen dataclasses with pure methods over the window; any strategy
+works with any rules. Letters: B rows, W window positions.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ R = TypeVar("R", bound=StopRule)
 
 
 def register(cls: type[R]) -> type[R]:
-    """Make a stop rule known under its ``name``."""
+    """Register a stop rule under its ``name``."""
     STOPS.add(cls)
     return cls
 
@@ -114,7 +114,7 @@ Ruled = tuple[StopRule, Tensor]
 
 
 def consult(rules: Sequence[Ruled], view: StepView, canvas: Canvas, eos_ids: Tensor) -> tuple[StepView, Verdict | None]:
-    """The view that strategies get, without hidden masks, and what the rules say of the rows; None without rules."""
+    """The view that strategies get, without hidden masks, and what the rules say about the rows; None without rules."""
     if not rules:
         return view, None
     ended, ending = torch.isin(view.tokens, eos_ids) & view.held, torch.isin(view.proposal, eos_ids)

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 @register
 @dataclass(frozen=True, kw_only=True)
 class EndOfText(StopRule):
-    """Masks behind the first held end-of-text are never decoded; the row ends when all before it is held.
+    """Masks after the first held end-of-text are never decoded; the row ends when everything before it is held.
 
     If the end-of-text is revoked, they are open again. Rows end at an end-of-text without this rule too, but then a
-    strategy spends commits behind it.
+    strategy spends commits after it.
     """
 
     name: ClassVar[str] = "eos"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @register
 @dataclass(frozen=True, kw_only=True)
 class Prophet(StopRule):
-    """Commit everything once the answer's two best tokens are far apart: their mean logit gap >= the bar of the time.
+    """Commit everything once the answer is clear: the mean logit gap of its two best tokens >= the bar for this time.
 
     The gap is averaged over the ``length`` canvas positions from ``start``, masked or held, wherever the window is; or
     over all masks of the canvas if ``start`` is none. The bar falls with (step + 1) / T at 0.33 and 0.67, T being

@@ -21,7 +21,7 @@ def strategy(text: str | Strategy) -> Strategy:
 
 
 def strategies() -> list[Entry[Strategy]]:
-    """What strategies there are, by name, with paper, options and defaults."""
+    """All strategies, by name, with paper, options and defaults."""
     return STRATEGIES.all()
 
 

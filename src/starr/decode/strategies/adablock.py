@@ -2,7 +2,7 @@
 
 AdaBlock-dLLM, arXiv:2509.26432. In the first step of a window, among the next min(floor(share L), rest) positions
 whose proposal is a delimiter, take the most confident one (ties to the lower position); if its confidence >=
-delimiter_tau the block ends behind it, otherwise after the default length: the request's block length, or ``block``
+delimiter_tau the block ends after it, otherwise after the default length: the request's block length, or ``block``
 if it has none. L is the canvas length. Inside the block: Fast-dLLM's threshold, c >= tau and always the most
 confident one. A delimiter_tau above 1 gives fixed blocks.
 

@@ -26,11 +26,11 @@ class Strategy:
     what the strategy needs:
 
     - ``signals``: optional StepView fields to compute, and guests' signals, which come in ``view.extras``.
-    - ``keeps``: carry entries that outlive a window, (B,) or zero outside the window; all others begin anew with each.
+    - ``keeps``: carry entries that outlive a window, (B,) or zero outside the window; all others start over with each.
     - ``extra_steps``: the most steps it takes in a window after the last mask is gone.
     - ``files``: options that name files; a server refuses them.
     - ``moves_end``: each window opens over the whole rest of the canvas, and ``Decision.end`` shortens it.
-    - ``looks_ahead``: the window is the whole rest of the canvas, and the strategy sees to blocks itself.
+    - ``looks_ahead``: the window is the whole rest of the canvas, and the strategy handles blocks itself.
     - ``looks_back``: each window begins at the canvas's first position, so that earlier blocks stay revocable.
     """
 
@@ -76,7 +76,7 @@ class Strategy:
         return 1
 
     def penalises(self) -> float:
-        """What is taken from the logit of the token to the left of a position before anything is proposed there."""
+        """What is subtracted from the logit of the token to the left of a position before one is proposed there."""
         return 0.0
 
     def begin(self, view: StepView) -> Carry:
@@ -84,5 +84,5 @@ class Strategy:
         return {}
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
-        """The word on every position of the window, and the memory after it. Reads its arguments, writes nothing."""
+        """The decision on each position of the window, and the memory after it. Reads its arguments, writes nothing."""
         raise NotImplementedError

@@ -33,7 +33,7 @@ class Credit(Strategy):
     signals: ClassVar[frozenset[str]] = frozenset({"distribution"})
     tau: float = option(0.9, "commit where the fused confidence is at least this", low=0.0, high=2.0)
     alpha: float = option(0.7, "weight of the credit in the logits", low=0.0)
-    decay: float = option(0.8, "beta: what a step leaves of the credit", low=0.0, high=1.0)
+    decay: float = option(0.8, "beta: share of the credit that a step keeps", low=0.0, high=1.0)
     gamma: float = option(0.2, "exponent of the probability that is credited", low=0.0)
 
     def begin(self, view: StepView) -> Carry:

@@ -10,8 +10,7 @@ end-of-text, of its probability (1 where held), divided by ``reach``.
   position; and if end confidence < keep_end, put ``expand`` masks in place of the least confident mask of the block
   with c < expand_below that is not committed in this step.
 
-A growing step commits nothing. Ties go to the lower position. The engine keeps the canvas within the model's context;
-a row that was refused masks does not ask again.
+A growing step commits nothing. Ties go to the lower position. There is no room beyond ``most`` and the model's context.
 """
 
 from __future__ import annotations
@@ -39,6 +38,7 @@ class Daedal(Strategy):
 
     name: ClassVar[str] = "daedal"
     paper: ClassVar[str] = "DAEDAL, arXiv:2508.00819"
+    signals: ClassVar[frozenset[str]] = frozenset({"room"})
     moves_end: ClassVar[bool] = True
     tau: float = option(0.9, "commit where confidence is above this", low=0.0, high=2.0)
     block: int = option(32, "positions decoded together, if the request has no block length", low=1)
@@ -65,17 +65,11 @@ class Daedal(Strategy):
 
     def begin(self, view: StepView) -> Carry:
         known = parse_ids(self.ends, "daedal: ends") != ()
-        return {
-            "growing": torch.full_like(view.width, known, dtype=torch.bool),
-            "width": view.width,
-            "asked": torch.zeros_like(view.width),
-            "full": torch.zeros_like(view.width, dtype=torch.bool),
-        }
+        return {"growing": torch.full_like(view.width, known, dtype=torch.bool)}
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         ids = parse_ids(self.ends, "daedal: ends")
-        full = carry["full"] | ((carry["asked"] > 0) & (view.width == carry["width"]))
-        room = (self.most - view.width).clamp_min(0).masked_fill(full, 0)
+        room = (self.most - view.width).clamp_min(0).minimum(view.extras["room"][:, 0])
         certain = self.end_confidence(view, ids)
         more = carry["growing"] & (certain < self.start_end) & (room > 0)
         tail = carry["growing"] & ~more & (room > 0) & (self.tail > 0)
@@ -93,7 +87,7 @@ class Daedal(Strategy):
             "grow_token": torch.where(tail, ids[0] if ids else -1, -1),
         }
         decision = Decision(commits(chosen), torch.full_like(view.confidence, self.tau), extras=extras)
-        return decision, {"growing": more, "width": view.width, "asked": grow, "full": full}
+        return decision, {"growing": more}
 
     def end_confidence(self, view: StepView, ids: tuple[int, ...]) -> Tensor:
         """(B,) float32: the summed certainty of the last end-of-texts on the canvas, as a share of ``reach``."""

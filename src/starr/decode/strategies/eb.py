@@ -22,7 +22,7 @@ from starr.named import option
 @register
 @dataclass(frozen=True, kw_only=True)
 class EntropyBound(Strategy):
-    """Commit the surest positions while their summed entropy less its largest part is <= gamma."""
+    """Commit the surest positions while their summed entropy minus its largest term is <= gamma."""
 
     name: ClassVar[str] = "eb"
     paper: ClassVar[str] = "EB-Sampler, arXiv:2505.24857"

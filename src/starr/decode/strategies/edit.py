@@ -3,7 +3,8 @@
 Commit every masked c > tau, and always the most confident one (ties to the lower position). A held token is revised
 when the most likely token at its position is another one with a probability > edit. After the last mask of a window
 is gone, up to 16 more steps revise until one changes nothing. A ``penalty`` is subtracted, before anything is proposed,
-from the logit of the token that stands immediately to the left (SGLang's guard against repeated tokens).
+from the logit of the token that stands immediately to the left in the same block (SGLang's guard against repeated
+tokens).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Edit(Strategy):
     }
     tau: float = option(0.95, "commit where confidence is above this", low=0.0, high=2.0)
     edit: float = option(0.9, "revise where the probability of another token is above this", low=0.0, high=2.0)
-    penalty: float = option(0.0, "taken from the logit of the token to the left", low=0.0, high=100.0)
+    penalty: float = option(0.0, "subtracted from the logit of the token to the left", low=0.0, high=100.0)
 
     def ends_within(self, masks: int, length: int, windows: int) -> int:
         """Every step with masks commits one, and nothing is revoked."""

@@ -21,7 +21,7 @@ class Entropy(Scheduled):
     name: ClassVar[str] = "entropy"
     paper: ClassVar[str] = "Dream, arXiv:2508.15487"
     signals: ClassVar[frozenset[str]] = frozenset({"entropy"})
-    schedule: str = option("dream", "whose counts: by time or even shares", choices=("dream", "llada"))
+    schedule: str = option("dream", "whose schedule: dream by time, llada evenly", choices=("dream", "llada"))
 
     def score(self, view: StepView) -> Tensor:
         assert view.entropy is not None

@@ -33,7 +33,7 @@ def find_fitted(where: str, model: KnownModel, what: str, package: str, parse: P
 
 @lru_cache(maxsize=64)
 def read_fitted(parse: Parse[Fitted], what: str, path: str, changed: int) -> Fitted:
-    """What a file holds; ``changed`` is the file's time, so that a file written anew is read anew."""
+    """What a file holds; ``changed`` is the file's time, so that a file that was written again is read again."""
     try:
         body = json.loads(Path(path).read_text(encoding="utf8"))
     except (OSError, ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """Several steps of the static order in one forward, without changing its text.
 
 FreeDave, arXiv:2510.00294. Let s be the static step: commit the most confident masks, as many as the schedule says. One
-prediction tells the next state, and guesses those behind it: draft 1 fills what would come next by the same prediction,
+prediction tells the next state, and guesses those after it: draft 1 fills what would come next by the same prediction,
 draft 2 what would come after that, and so on. The next forward sees the canvas and its drafts as rows side by side.
 Then the chain is checked. If s of the canvas gives draft 1, token for token, draft 1 is the next state, and its own
 prediction is known already; if s of draft 1 gives draft 2, so is draft 2; up to the first that differs. All of the
@@ -30,7 +30,7 @@ from starr.named import option
 @register
 @dataclass(frozen=True, kw_only=True)
 class FreeDave(Confidence):
-    """Draft the next steps of ``confidence``, check all in one forward, commit the longest run that it would make."""
+    """Draft the next steps of ``confidence``, check all in one forward, commit the longest run that is confirmed."""
 
     name: ClassVar[str] = "freedave"
     paper: ClassVar[str] = "FreeDave, arXiv:2510.00294"

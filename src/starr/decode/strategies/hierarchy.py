@@ -32,7 +32,7 @@ class Hierarchy(Strategy):
     name: ClassVar[str] = "hierarchy"
     paper: ClassVar[str] = "dInfer, arXiv:2510.08666"
     tau: float = option(0.9, "commit where confidence is above this", low=0.0, high=2.0)
-    low: float = option(0.4, "what the best of a run of masks must exceed", low=0.0, high=2.0)
+    low: float = option(0.4, "confidence that the best of a run of masks must exceed", low=0.0, high=2.0)
     revoke: bool = option(False, "also revoke held tokens the model has become unsure of")
     revoke_below: float = option(0.4, "with revoke: revoke where the best probability is below this", low=0.0, high=2.0)
 

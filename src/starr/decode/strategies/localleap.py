@@ -29,7 +29,7 @@ class LocalLeap(Strategy):
     name: ClassVar[str] = "localleap"
     paper: ClassVar[str] = "LocalLeap, arXiv:2510.07081"
     tau: float = option(0.9, "commit where confidence is at least this; such positions are anchors", low=0.0, high=2.0)
-    relaxed: float = option(0.75, "what is enough near an anchor; at most tau", low=0.0, high=2.0)
+    relaxed: float = option(0.75, "confidence that is enough near an anchor; at most tau", low=0.0, high=2.0)
     radius: int = option(4, "how far an anchor reaches, in positions", low=0)
 
     def __post_init__(self) -> None:

@@ -13,6 +13,6 @@ S = TypeVar("S", bound=type[Strategy])
 
 
 def register(cls: S) -> S:
-    """Make a strategy known under its ``name``; goes above ``@dataclass(frozen=True, kw_only=True)``."""
+    """Register a strategy under its ``name``; goes above ``@dataclass(frozen=True, kw_only=True)``."""
     STRATEGIES.add(cls)
     return cls

@@ -1,4 +1,4 @@
-"""A rule that knows the text that will be written, for measuring what a rule without that knowledge could gain at most.
+"""A rule that knows the text that will be written, to measure the most that a rule without that knowledge could gain.
 
 It is no strategy for users and has no name in the registry: ``starr.evals.limit`` gives it the text of another run.
 """

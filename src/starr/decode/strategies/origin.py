@@ -1,4 +1,4 @@
-"""Every mask has its own chance: Dream's ``origin``, the sampler that masked diffusion comes from (arXiv:2508.15487).
+"""Masks are committed at random: Dream's ``origin``, the sampler that masked diffusion comes from (arXiv:2508.15487).
 
 Time runs from 1 to eps in T equal parts; in the step from t to s each masked position is committed with probability
 1 - s / t, in the last step all are. An event of probability p happens where noise < p. Where it happens nowhere, the
@@ -21,7 +21,7 @@ from starr.named import option
 @register
 @dataclass(frozen=True, kw_only=True)
 class Origin(Strategy):
-    """Commit each mask by its own chance, on Dream's time schedule."""
+    """Commit each mask at random, with a probability from Dream's time schedule."""
 
     name: ClassVar[str] = "origin"
     paper: ClassVar[str] = "Dream, arXiv:2508.15487"

@@ -39,7 +39,7 @@ class PCSampler(Scheduled):
     paper: ClassVar[str] = "PC-Sampler, arXiv:2508.13021"
     files: ClassVar[frozenset[str]] = frozenset({"frequencies"})
     decay: float = option(0.25, "how fast the score falls with the position in the window", low=0.0)
-    clip: float = option(10.0, "upper bound of confidence times information", low=0.0)
+    clip: float = option(10.0, "upper bound on confidence times information", low=0.0)
     frequencies: str | None = option(None, "JSON file {token id: count}, or a text to count; none is uniform")
     information: Tensor | None = field(default=None, repr=False, compare=False)  # (V,) float64: -ln(f + 1e-9)
 
@@ -59,7 +59,7 @@ class PCSampler(Scheduled):
 
 
 def information_of(counts: Mapping[int, int], size: int) -> Tensor:
-    """-ln(f + 1e-9) for every token, (size,) float64; f is at least 1 / total, as in the released code."""
+    """-ln(f + 1e-9) for every token, (size,) float64, at least 0; f is at least 1 / total, as in the released code."""
     if any(not 0 <= token < size for token in counts):
         wrong = next(token for token in counts if not 0 <= token < size)
         raise InputError(
@@ -67,7 +67,7 @@ def information_of(counts: Mapping[int, int], size: int) -> Tensor:
         )
     table = torch.zeros(size, dtype=torch.float64)
     table[list(counts.keys())] = torch.tensor(list(counts.values()), dtype=torch.float64)
-    return -(table.clamp_min(1.0) / table.sum() + 1e-9).log()
+    return (table.clamp_min(1.0) / table.sum() + 1e-9).clamp_max(1.0).log().neg()
 
 
 def read_counts(path: str, tokenizer: Any) -> dict[int, int]:

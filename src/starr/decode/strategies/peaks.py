@@ -30,8 +30,8 @@ class Peaks(Strategy):
     name: ClassVar[str] = "peaks"
     paper: ClassVar[str] = "this project"
     high: float = option(0.9, "commit where confidence is at least this", low=0.0, high=2.0)
-    low: float = option(0.5, "what is enough for the most confident position of its surroundings", low=0.0, high=2.0)
-    radius: int = option(4, "how far the surroundings reach, in positions", low=0)
+    low: float = option(0.5, "confidence that is enough for the most confident position nearby", low=0.0, high=2.0)
+    radius: int = option(4, "how many positions on either side are nearby", low=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -93,7 +93,7 @@ class R2(Strategy):
 
 
 def follow(view: StepView, carry: Carry) -> dict[str, Tensor]:
-    """The record of equal proposals after this step; positions that are not masked start anew."""
+    """The record of equal proposals after this step; positions that are not masked start over."""
     stays = view.masked & (view.proposal == carry["token"])
     return {
         "token": view.proposal.masked_fill(~view.masked, -1),

@@ -42,9 +42,9 @@ class ReMDM(Strategy):
     name: ClassVar[str] = "remdm"
     paper: ClassVar[str] = "ReMDM, arXiv:2503.00307"
     signals: ClassVar[frozenset[str]] = frozenset({"noise"})
-    variant: str = option("cap", "how the chance to revoke is set", choices=("cap", "rescale", "conf", "loop"))
+    variant: str = option("cap", "how the probability of revoking is set", choices=("cap", "rescale", "conf", "loop"))
     eta: float | None = option(
-        None, "size of that chance (conf: unused); none is cap 0.008, rescale 0.015, loop 0.02", low=0.0, high=1.0
+        None, "size of that probability (conf: unused); none is cap 0.008, rescale 0.015, loop 0.02", low=0.0, high=1.0
     )
     steps: int | None = option(
         None, "steps over all windows; none takes as many as the window has positions", low=1, high=4096
@@ -93,7 +93,7 @@ class ReMDM(Strategy):
         return torch.where(phase > self.t_on, before, torch.where(phase > self.t_off, looping, after))
 
     def sigma(self, view: StepView, carry: Carry, t: Tensor, most: Tensor) -> Tensor:
-        """Chance (B, 1) or (B, W) to revoke, given its largest value ``most`` (B, 1) on the schedule."""
+        """Probability (B, 1) or (B, W) of revoking, given its largest value ``most`` (B, 1) on the schedule."""
         eta = ETA[self.variant] if self.eta is None else self.eta
         if self.variant == "cap":
             return most.clamp_max(eta)
@@ -105,7 +105,7 @@ class ReMDM(Strategy):
         return most * weights.masked_fill(~view.held, 0.0)
 
     def remember(self, view: StepView, carry: Carry) -> Carry:
-        """For conf: what each position was last committed with, read off the step before: the word may not be done."""
+        """For conf: what each position was last committed with, from the step before: not all decisions are done."""
         if self.variant != "conf":
             return carry
         psi = torch.where(carry["masked"] & view.held, carry["seen"], carry["psi"])

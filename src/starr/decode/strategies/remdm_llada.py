@@ -1,4 +1,4 @@
-"""ReMDM without chance, as used as a baseline for LLaDA (PC-Sampler's evaluation, arXiv:2508.13021).
+"""ReMDM made deterministic, as used as a baseline for LLaDA (PC-Sampler's evaluation, arXiv:2508.13021).
 
 Commit the most confident position, one a step, until ``share`` of the window's masks are decoded. Then ``loops`` times:
 one step revokes the held token with the lowest probability of its own, the next commits the most confident position.
@@ -24,7 +24,7 @@ class ReMDMForLLaDA(Strategy):
     """Commit most of the canvas, then revoke the least likely token and commit the most confident one in turn."""
 
     name: ClassVar[str] = "remdm_llada"
-    paper: ClassVar[str] = "ReMDM, arXiv:2503.00307, without chance"
+    paper: ClassVar[str] = "ReMDM, arXiv:2503.00307, deterministic"
     share: float = option(0.875, "share of the masks that is decoded first", low=0.0, high=0.999)
     loops: int = option(32, "how often a token is revoked", low=0, high=1024)
 

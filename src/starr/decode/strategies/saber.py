@@ -8,8 +8,8 @@ since the last step (0 before the first), whether held or just committed; the la
 lower position. Every step gains at least one token, so a canvas is filled within its length.
 
 With blocks, all of this reaches from the canvas's start to the block's end, so earlier blocks may be taken back as
-well, and text settles only at the end. Where fewer than n masks are left, the released code commits positions behind
-the block; here nothing behind it is touched.
+well, and text settles only at the end. Where fewer than n masks are left, the released code commits positions after
+the block; here nothing after it is touched.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from starr.decode.confidence import resolved
 from starr.decode.ranking import top_of
 from starr.decode.strategies.base import Strategy
 from starr.decode.strategies.members import register
@@ -34,10 +35,10 @@ class Saber(Strategy):
 
     name: ClassVar[str] = "saber"
     paper: ClassVar[str] = "Saber, arXiv:2510.18165"
-    keeps: ClassVar[frozenset[str]] = frozenset({"ever", "with", "last"})
+    keeps: ClassVar[frozenset[str]] = frozenset({"ever", "with", "last", "known"})
     looks_back: ClassVar[bool] = True
     least: int = option(2, "n: commit at least this many in a step", low=1)
-    backtrack: int = option(8, "revoke one for every so many commits (and n // 2 at least)", low=1)
+    backtrack: int = option(8, "revoke one token per this many commits (and at least n // 2)", low=1)
 
     def revokes(self) -> bool:
         return True
@@ -46,27 +47,28 @@ class Saber(Strategy):
         return masks
 
     def begin(self, view: StepView) -> Carry:
-        """All (B, W): ever committed, with which confidence last, and the confidence of the step before."""
-        return {
-            "ever": torch.zeros_like(view.masked),
-            "with": torch.zeros_like(view.best, dtype=torch.float64),  # sums of grid values stay exact
-            "last": torch.zeros_like(view.best),
-        }
+        """All (B, W): ever committed, with which confidence last, and that of the step before, where known."""
+        zeros = torch.zeros_like(view.best, dtype=torch.float64)  # sums of grid values stay exact
+        none = torch.zeros_like(view.masked)
+        return {"ever": none, "with": zeros, "last": zeros, "known": none}
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         count = carry["ever"].sum(dim=1)
         mean = torch.where(count > 0, carry["with"].sum(dim=1) / count.clamp(min=1), 1.0)
-        value = torch.where(view.masked, view.confidence, view.best)
+        value = resolved(torch.where(view.masked, view.confidence, view.best), view.sureness)
         above = view.masked & (value > mean[:, None])
         enough = (above.sum(dim=1) >= self.least)[:, None]
         best = top_of(view.sureness, view.masked, torch.full_like(view.step, self.least))
         commit = torch.where(enough, above, best)
-        back = self.taken_back(view, commit, value - carry["last"])
+        known = carry["known"]
+        new = known.any(dim=1, keepdim=True) & ~known
+        back = self.taken_back(view, commit, (value - carry["last"]).masked_fill(new, torch.inf))
         decision = Decision(actions(commit & ~back, back & ~commit), mean[:, None].float().expand_as(value))
         return decision, {
             "ever": carry["ever"] | commit,
-            "with": torch.where(commit, value.double(), carry["with"]),
-            "last": torch.where(view.inside, value, 0.0),  # the next block's positions have no past
+            "with": torch.where(commit, value, carry["with"]),
+            "last": torch.where(view.inside, value, 0.0),
+            "known": view.inside,
         }
 
     def taken_back(self, view: StepView, commit: Tensor, rise: Tensor) -> Tensor:

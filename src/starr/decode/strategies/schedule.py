@@ -54,7 +54,9 @@ class Scheduled(Strategy):
 
     steps: int | None = option(None, "steps over all windows; none commits one position per step", low=1)
     schedule: str = option(
-        "auto", "whose counts: even shares or by time; auto is the model's own", choices=("auto", "llada", "dream")
+        "auto",
+        "whose schedule: llada evenly, dream by time; auto is the model's own",
+        choices=("auto", "llada", "dream"),
     )
     eps: float = option(0.001, "with Dream's schedule: where time ends", low=0.0, high=0.5)
 

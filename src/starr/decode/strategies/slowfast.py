@@ -6,7 +6,7 @@ none). Once two estimates lie close (their standard deviation < ``spread``) the 
 integer mean of the last two. Fill anywhere in [start, width). Fast phase: fill in [start, end) until it has no masks;
 then start = end. To fill is to commit all c >= tau_slow or tau_fast if these are more than one, else the best one; ties
 go to the lower position. Every span is at least one position, so cycles advance. The paper skips recomputing what lies
-behind the span in its fast phase; here that is a cache's business.
+after the span in its fast phase; here that is a cache's business.
 """
 
 from __future__ import annotations

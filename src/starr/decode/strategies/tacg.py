@@ -1,4 +1,4 @@
-"""A threshold that lets a few near misses pass when guidance away from the past favours them, behind a history gate.
+"""A threshold that lets a few near misses pass when guidance away from the past favours them, after a history gate.
 
 TACG, arXiv:2607.03236. E (B, W, V) is a moving average of the logits: the first ones, then decay E + (1 - decay)
 logits after each step. Guided logits = E + (1 + weight)(logits - E); bonus = max(0, guided probability - E's
@@ -41,7 +41,7 @@ class Tacg(Strategy):
     floor: float = option(0.8, "near misses have a confidence above this", low=0.0, high=2.0)
     extra: int = option(2, "at most this many near misses in a step", low=0)
     share: float = option(0.25, "... and this share of the candidates, rounded up", low=0.0, high=1.0)
-    decay: float = option(0.95, "what a step leaves of the average logits", low=0.0, high=1.0)
+    decay: float = option(0.95, "share of the average logits that a step keeps", low=0.0, high=1.0)
     weight: float = option(0.3, "w: strength of the guidance away from the average", low=0.0)
     rerank: float = option(0.05, "lambda: weight of the guidance bonus in the score", low=0.0)
     steps: int = option(3, "a proposal passes the gate after this many equal steps", low=1)

@@ -41,7 +41,9 @@ class Threshold(Strategy):
         "whose rule: fast_dllm compares with >=, the others with >",
         choices=("fast_dllm", "fast_dllm_v2", *QUOTA),
     )
-    steps: int | None = option(None, "llada2, sdar: steps of a block, which give quotas; none is one a position", low=1)
+    steps: int | None = option(
+        None, "llada2, sdar: steps of a block, which give quotas; none is one per position", low=1
+    )
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         reached = view.confidence >= self.tau if self.origin == "fast_dllm" else view.confidence > self.tau

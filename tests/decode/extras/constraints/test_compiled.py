@@ -20,6 +20,8 @@ HOSTILE = [
     ".{5000}",
     r"\w{200}",
     "(a?){90}(b?){90}(a|b?){90}" * 20,
+    "".join(chr(97 + (i * i // 7 + i) % 26) for i in range(11_000)),
+    "[a-z0-9]{0,11000}",
 ]
 
 
@@ -44,10 +46,22 @@ def test_a_long_alternation_is_no_burden():
     assert accepts(automaton, "w9999")
 
 
-@pytest.mark.parametrize("pattern", ["a(", "[z-a]", "*a", "(?<n"])
-def test_what_cannot_be_read_is_said(pattern):
-    with pytest.raises(InputError, match="cannot be read"):
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("a(", "cannot be read"),
+        ("[z-a]", "cannot be read"),
+        ("*a", "cannot be read"),
+        ("(?<n", "cannot be read"),
+        ("[a&&b]", "no text that it allows"),
+        ("a\ud800", "half a character"),
+    ],
+)
+def test_what_cannot_be_used_is_said(pattern, words):
+    with pytest.raises(InputError, match=words) as caught:
         made(regex=pattern)
+    assert "Shorten" not in str(caught.value)
+    assert "\U0010ffff" not in str(caught.value)
 
 
 def test_one_compile_serves_all_who_wait_for_it(monkeypatch):
@@ -70,6 +84,24 @@ def test_one_compile_serves_all_who_wait_for_it(monkeypatch):
     kept.get(wanted(regex="other"), BYTES)
     kept.get(wanted(regex="ab"), BYTES)
     assert len(calls) == 3, "one is kept, the oldest goes"
+
+
+def test_a_long_text_is_compiled_with_little_work():
+    before = processor_time()
+    assert made(regex="ab" * 1450).shortest == 2900
+    assert processor_time() - before < 1.0
+
+
+def test_what_walks_remember_counts_for_what_is_kept():
+    kept = Kept(most_bytes=100_000)
+    first = kept.get(wanted(regex="(a|b){3}"), BYTES)
+    kept.get(wanted(regex="a"), BYTES)
+    assert len(kept.found) == 2
+    for length in range(1, 300):
+        first.walk([MASK] * length).kinds(0)
+        first.reach.moves |= {(length, kind, True): 0 for kind in range(5)}
+    kept.get(wanted(regex="b"), BYTES)
+    assert first not in kept.found.values()
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):

@@ -22,6 +22,8 @@ def test_only_constants_of_the_type_stay():
         ([{"type": "integer"}, {"type": "number"}], False),
         ([{"const": 1}, {"enum": [2, "1"]}], True),
         ([{"const": 1}, {"const": 1.0}], False),
+        ([{"type": "string", "const": "a"}, {"type": "string", "enum": ["b", "c"]}], True),
+        ([{"type": "string", "const": "a"}, {"type": "string", "enum": ["b", "a"]}], False),
         ([{"const": [1.0]}, {"const": [1]}], False),
         ([{"const": 1}, {"type": "string"}], False),
         ([{"enum": 5}, {"const": 1}], False),

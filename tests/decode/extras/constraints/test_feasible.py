@@ -37,3 +37,11 @@ def test_a_canvas_of_exactly_the_shortest_length_is_enough(model):
         if shortest > 1:
             with pytest.raises(InputError, match=f"at least {shortest} tokens"):
                 check_request(constrained(model, regex=pattern, max_tokens=shortest - 1), model)
+
+
+def test_what_would_hold_up_the_loop_is_refused_for_a_long_canvas(model, monkeypatch):
+    monkeypatch.setattr("starr.decode.extras.constraints.feasible.MOST_WORK", 10_000)
+    pattern = "[ab]*a[ab]{6}"
+    assert re.fullmatch(pattern, run_all(model, [constrained(model, regex=pattern, max_tokens=8)], 1)[0].text)
+    with pytest.raises(InputError, match=r"regex is too large for 24 masks: it has \d+ moves, at most 416"):
+        check_request(constrained(model, regex=pattern, max_tokens=24), model)

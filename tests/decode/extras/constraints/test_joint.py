@@ -65,3 +65,11 @@ def test_the_best_path_ends_no_text_that_goes_on():
     ending[1] = 9.0
     assert best_path(walk, {0: ending, 2: ending})[0] != 1
     assert best_path(walk, {0: ending, 2: ending})[2] == 1
+
+
+def test_commits_that_would_take_long_wait_for_the_next_step(monkeypatch):
+    walk, asked = walk_of(reach_of("[abc]{2,4}"), [None] * 4), [(0, 2), (1, 2), (2, 2)]
+    assert by_confidence(walk_of(walk.reach, [None] * 4), asked) == [True, True, True]
+    monkeypatch.setattr("starr.decode.extras.constraints.joint.MOST_REPAIRS", 1)
+    assert by_confidence(walk, asked) == [True, False, False], "the surest is never kept waiting"
+    assert walk.feasible

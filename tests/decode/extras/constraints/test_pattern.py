@@ -1,5 +1,7 @@
 """What users' expressions mean, and what is refused by name."""
 
+import re
+
 import pytest
 
 from starr.decode.extras.constraints.pattern import whole_match
@@ -22,6 +24,7 @@ from tests.decode.extras.constraints.toy import accepts, made
         ("[[:alpha:]]+", ["ab"], ["a1"]),
         ("(?i)yes|no", ["YES", "No"], ["y"]),
         (r"[\]x]{2}", ["]x"], ["y]"]),
+        (r"\<a\>", ["<a>"], ["a"]),
         ("(yes|yes sir|no)", ["yes", "yes sir"], ["yes "]),
     ],
 )
@@ -40,6 +43,8 @@ def test_an_expression_means_the_whole_text(pattern, yes, no):
         ("a^b", "anchor"),
         (r"(a)\1", "back reference"),
         ("(?>a)b", "atomic group"),
+        ("a*+b", "possessive repeat"),
+        ("(ab){2,3}+c", "possessive repeat"),
     ],
 )
 def test_what_no_automaton_has_is_refused_by_name(pattern, words):
@@ -50,3 +55,46 @@ def test_what_no_automaton_has_is_refused_by_name(pattern, words):
 
 def test_signs_in_classes_and_behind_a_backslash_are_plain():
     assert whole_match(r"[$^]\$[\]^]", "regex") == r"[$^]\$[\]^]"
+
+
+TRICKY = [
+    "²",
+    "ⅷ",
+    "\u0301",
+    "\u200d",
+    "\x1c",
+    "\u0660",
+    "\U0001e4f6",
+    "\U00031350",
+    "é",
+    "\xa0",
+    "_",
+    "‿",
+    "\ufeff",
+    "7",
+    " ",
+]
+CLASSES = [r"\w", r"\W", r"\d", r"\D", r"\s", r"\S", r"[\w-]", r"[^\w]", r"[^\W\d]", r"[^\s]", r"[\s\S]", r"[^\D]", "."]
+
+
+@pytest.mark.parametrize("pattern", CLASSES)
+def test_a_class_takes_nothing_that_python_does_not(pattern):
+    automaton = made(regex=pattern)
+    assert [text for text in TRICKY if accepts(automaton, text) and not re.fullmatch(pattern, text)] == []
+    assert any(accepts(automaton, text) for text in TRICKY)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "yes", "no"),
+    [
+        (r"^\d{2}$", ["12"], ["\u0661\u0662"]),  # as JavaScript, which JSON schemas are written for
+        (r"\w+", ["az_9"], ["é"]),
+        (r"\w\s\w", ["a b"], ["a\tb"]),
+        ("a.c", ["abc", "aéc"], ['a"c', "a\\c", "a\nc"]),
+        ("[^@]+@[^@]+", ["me@home"], ['"@a', "a@\n"]),
+    ],
+)
+def test_a_pattern_within_a_json_string_lets_no_quote_in(pattern, yes, no):
+    automaton = made(json_schema={"type": "string", "pattern": pattern})
+    assert [text for text in yes if not accepts(automaton, f'"{text}"')] == []
+    assert [text for text in no if accepts(automaton, f'"{text}"')] == []

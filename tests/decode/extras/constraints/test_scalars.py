@@ -53,3 +53,9 @@ def test_a_bound_that_is_no_whole_number_is_refused(bound):
 def test_bounds_without_an_integer_between_are_refused():
     with pytest.raises(InputError, match="no integer is from 5 to 4"):
         integer_of({"minimum": 5, "exclusiveMaximum": 5})
+
+
+@pytest.mark.parametrize("name", ["minimum", "exclusiveMaximum"])
+def test_a_bound_of_very_many_digits_is_refused(name):
+    with pytest.raises(InputError, match="may have 400 digits"):
+        integer_of({name: -(10**4000)})

@@ -7,6 +7,7 @@ from starr.decode.strategies.starr.blend import blended, read_shares, share_now
 
 def test_shares_are_read_from_text():
     assert read_shares("0.6/0.5/0.4") == (0.6, 0.5, 0.4)
+    assert read_shares("0.3") == (0.3, 0.3, 0.3)
 
 
 def test_the_share_changes_at_a_fifth_and_at_four_fifths():

@@ -184,7 +184,7 @@ def test_presets_and_text_form():
 @pytest.mark.parametrize(
     ("text", "word"),
     [
-        ("starr:blend=0.5", "blend"), ("starr:blend=0.5/0.6/1.5", "blend"), ("starr:blend=a/b/c", "blend"),
+        ("starr:blend=0.5/0.6", "blend"), ("starr:blend=0.5/0.6/1.5", "blend"), ("starr:blend=a/b/c", "blend"),
         ("starr:blend=nan/0/0", "blend"), ("starr:patience=0", "patience"), ("starr:temporal_window=0", "[1, 256]"),
         ("starr:temporal_window=2.5", "int"), ("starr:variance=square", "signed"), ("starr:scale=nan", "scale"),
         ("starr:temporal_windw=2", "Did you mean 'temporal_window'?"), ("starr:preset=maths500", "'math500'"),

@@ -1,4 +1,4 @@
-"""Answers that keep to a regular expression, a JSON schema or a list of choices, exactly, on a canvas of fixed length.
+"""Answers that match a regular expression, a JSON schema or a list of choices, exactly, on a canvas of fixed length.
 
 In the order of the work: ``expression`` and ``schema`` (with ``scalars``, ``constants``, ``containers`` and their
 ``pieces``) write every constraint as one regular expression; ``child``

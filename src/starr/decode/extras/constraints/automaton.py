@@ -1,6 +1,6 @@
 """From an automaton over bytes to one over tokens, with tokens that act alike gathered into classes.
 
-Letters: S states over bytes, K classes of tokens, V vocabulary. Two more states stand behind the S: END, which only an
+Letters: S states over bytes, K classes of tokens, V vocabulary. Two more states follow the S: END, which only an
 end-of-text reaches and leaves to itself, and DEAD. So an answer shorter than the canvas ends in end-of-texts.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from starr.errors import InputError
 
-MOST_CELLS = 1 << 25  # states times classes
+MOST_CELLS = 1 << 23  # states times classes
 NOWHERE = 0  # the class of tokens that no state takes
 ENDING = 1  # the class of end-of-text
 ROUNDS = 64  # of merging states
@@ -28,7 +28,7 @@ Bools = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Spelling:
-    """The bytes behind every token that may stand in an answer, longest first."""
+    """The bytes of every token that may occur in an answer, longest first."""
 
     ids: Ints  # (T,)
     lengths: Ints  # (T,), falling
@@ -47,7 +47,7 @@ class Spelling:
 
 
 def spelling_of(tokens: Sequence[bytes], ends: Sequence[int]) -> Spelling:
-    """``tokens[i]`` are the bytes of token i; empty where it may not stand in an answer (special tokens)."""
+    """``tokens[i]`` are the bytes of token i; empty where it may not occur in an answer (special tokens)."""
     sizes = np.array([len(text) for text in tokens], dtype=np.int32)
     begins = np.cumsum(sizes, dtype=np.int32) - sizes
     order = np.argsort(-sizes, kind="stable").astype(np.int32)
@@ -77,7 +77,13 @@ class Automaton:
 
     @property
     def nbytes(self) -> int:
-        return self.moves.nbytes + self.class_of.nbytes
+        """About what it takes, with the edges and ways that follow from it."""
+        return self.moves.nbytes + self.class_of.nbytes + len(self.moves) ** 2 + 12 * self.live
+
+    @cached_property
+    def live(self) -> int:
+        """How many moves do not lead to DEAD."""
+        return int((self.moves != self.states).sum())
 
     @cached_property
     def edges(self) -> Bools:
@@ -96,14 +102,21 @@ class Automaton:
         return tuple(part[order].astype(np.int32) for part in (state, kind, goal))  # type: ignore[return-value]
 
     @cached_property
+    def first_ways(self) -> Longs:
+        """Where in ``ways`` each next state begins."""
+        return np.flatnonzero(np.diff(self.ways[2], prepend=-1))
+
+    @cached_property
     def shortest(self) -> int | None:
         """The fewest tokens of an answer, its end-of-text not counted; None if the vocabulary cannot write one."""
         reached = np.zeros(self.states + 1, dtype=bool)
         reached[self.start] = True
+        front = reached
         for count in range(self.states + 1):
-            if (reached & self.final)[:-2].any():
+            if (front & self.final)[:-2].any():
                 return count
-            reached = self.edges[reached].any(axis=0) | reached
+            front = self.edges[front].any(axis=0) & ~reached
+            reached = reached | front
         return None
 
 
@@ -128,13 +141,18 @@ def minimal(table: Ints, start: int, final: Bools) -> tuple[Ints, int, Bools]:
 
 
 def distance(letters: Ints, final: Bools) -> Longs:
-    """(S + 1,): bytes of the shortest way to a final state, -1 where there is none."""
+    """(S + 1,): bytes of the shortest way to a final state, -1 where there is none; the last state is DEAD."""
+    states, letter = np.nonzero(letters != len(letters) - 1)
+    goals = letters[states, letter]
+    order = np.argsort(goals, kind="stable")
+    sources, starts = states[order], np.searchsorted(goals[order], np.arange(len(letters) + 1))
     found = np.where(final, 0, -1).astype(np.int64)
-    for count in range(1, len(letters) + 1):
-        near = (found < 0) & (found[letters] == count - 1).any(axis=1)
-        if not near.any():
-            break
-        found[near] = count
+    front, count = np.flatnonzero(final), 0
+    while len(front):
+        count += 1
+        near = np.concatenate([sources[starts[state] : starts[state + 1]] for state in front.tolist()])
+        front = np.unique(near[found[near] < 0])
+        found[front] = count
     return found
 
 

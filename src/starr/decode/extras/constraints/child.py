@@ -1,7 +1,7 @@
 """The one place where an expression becomes an automaton: a process of its own, which may fail or be ended.
 
 Reads {"expression", "patterns", "seconds", "bytes", "states"} from standard input. Writes one line of JSON, either
-{"error"} or {"states", "start", "final"}, and behind it the table (states, 256) of next states as int32, -1 for none.
+{"error"} or {"states", "start", "final"}, and after it the table (states, 256) of next states as int32, -1 for none.
 """
 
 import json
@@ -28,7 +28,7 @@ def limit(seconds: float, size: int) -> None:
 
 
 def table_of(expression: str, vocabulary: object) -> tuple[Edges, int, list[int]]:
-    """The moves of every state, the state behind the first sentinel, and the states before the last one."""
+    """The moves of every state, the state after the first sentinel, and the states before the last one."""
     from outlines_core import Index
 
     index = Index(f"{SENTINEL}(?:{expression}){SENTINEL}", vocabulary)
@@ -64,11 +64,11 @@ def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     for pattern in asked["patterns"]:
         edges = table_of(pattern, vocabulary)[0]
         if any(byte in moves for moves in edges.values() for byte in UNQUOTED):
-            return {"error": f"pattern {pattern!r} lets a quote, a backslash or a control character into a string"}, b""
+            return {"error": "a pattern lets a quote, a backslash or a control character into a string"}, b""
     edges, start, final = table_of(asked["expression"], vocabulary)
     names = reached(edges, start)
     if len(names) > asked["states"]:
-        return {"error": f"it needs {len(names)} states, the most is {asked['states']}"}, b""
+        return {"error": f"it needs {len(names)} states; at most {asked['states']} are allowed"}, b""
     place = {name: number for number, name in enumerate(names)}
     table = array("i", [-1]) * (256 * len(names))
     for name in names:
@@ -78,6 +78,15 @@ def answer(asked: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     return head, table.tobytes()
 
 
+def reason(said: str) -> str:
+    """What the library found wrong, in our words."""
+    if "vocabulary" in said:
+        return "there is no text that it allows"
+    if "surrogates" in said:
+        return "it has half a character (a lone surrogate)"
+    return "it has a word boundary" if "boundar" in said else "it cannot be read as a regular expression"
+
+
 def main() -> None:
     asked = json.load(sys.stdin)
     limit(asked["seconds"], asked["bytes"])
@@ -85,10 +94,8 @@ def main() -> None:
         head, table = answer(asked)
     except ImportError:
         raise
-    except Exception as error:  # the library raises bare ValueError for every expression that it cannot read
-        why = [line.strip() for line in str(error).splitlines() if line.strip()]
-        unread = not why or "NFA" in why[-1]
-        head, table = {"error": "it cannot be read as a regular expression" if unread else why[-1]}, b""
+    except Exception as error:  # the library raises bare ValueError for every expression that it cannot use
+        head, table = {"error": reason(str(error))}, b""
     sys.stdout.buffer.write(json.dumps(head).encode() + b"\n" + table)
 
 

@@ -65,16 +65,18 @@ def ask_child(asked: bytes, param: str) -> tuple[dict[str, Any], bytes]:
     line, _, body = done.stdout.partition(b"\n")
     head = json.loads(line)
     if "error" in head:
-        raise InputError(f"{param} cannot be used: {head['error']}.", hint=hint, param=param)
+        why = head["error"]
+        advice = hint if "states" in why else "Expressions are those of Rust's regex library."
+        raise InputError(f"{param} cannot be used: {why}.", hint=advice, param=param)
     return head, body
 
 
 def compile_constraint(wanted: AskedConstraint, spelling: Spelling) -> Automaton:
-    """Expression to token automaton; raises InputError for what cannot be one, or not in the bounds above."""
+    """Expression to token automaton; raises InputError for what cannot become one within the bounds above."""
     table, start, final = bytes_automaton(wanted)
     if len(table) - 1 > STATES:
         raise InputError(
-            f"{wanted.kind} needs {len(table) - 1} states, the most is {STATES}.",
+            f"{wanted.kind} needs {len(table) - 1} states; at most {STATES} are allowed.",
             hint="Bound its repeats, or ask for less at once.",
             param=wanted.kind,
         )
@@ -95,6 +97,11 @@ class Constraint:
         self.tables: dict[torch.device, ClassTable] = {}
         self.shown: list[tuple[int, list[int]]] = [(0, [])]  # sets in traces: how many tokens, and the first of them
         self.numbers: dict[bytes, int] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """About what it takes, with all that is remembered."""
+        return self.automaton.nbytes + self.reach.nbytes + sum(table.nbytes for table in list(self.tables.values()))
 
     def table(self, device: torch.device) -> ClassTable:
         """The automaton's classes on a device."""
@@ -152,7 +159,7 @@ class Kept:
 
     @property
     def nbytes(self) -> int:
-        return sum(constraint.automaton.nbytes for constraint in self.found.values())
+        return sum(constraint.nbytes for constraint in self.found.values())
 
 
 KNOWN = Kept()
@@ -160,7 +167,7 @@ SPELLINGS: WeakKeyDictionary[Tokenizer, Spelling] = WeakKeyDictionary()
 
 
 def spelling_for(model: Model) -> Spelling:
-    """The bytes behind the model's tokens, read once; special tokens and ids without text stand in no answer."""
+    """The bytes of the model's tokens, read once; special tokens and ids without text occur in no answer."""
     tokenizer, spec = model.tokenizer, model.spec
     if tokenizer not in SPELLINGS:
         special = {*tokenizer.special_ids, spec.mask_id, *spec.eos_ids}

@@ -36,9 +36,9 @@ def exclusive(branches: list[Any]) -> bool:
     if all(isinstance(kind, str) for kind in kinds):
         if len(set(kinds)) == len(kinds) and not {"integer", "number"} <= set(kinds):
             return True
-        return all(kind == "object" for kind in kinds) and told_apart(branches)
-    listed = [constants_of(branch) for branch in branches]
-    return differ(listed)
+        if all(kind == "object" for kind in kinds) and told_apart(branches):
+            return True
+    return differ([constants_of(branch) for branch in branches])
 
 
 def told_apart(branches: list[Any]) -> bool:

@@ -75,7 +75,7 @@ def members(pairs: list[tuple[str, bool]]) -> str:
 
 
 def following(pairs: list[tuple[str, bool]]) -> str:
-    """Members behind one that is there."""
+    """Members after one that is there."""
     return "".join(f",{BLANK}{text}" if needed else f"(?:,{BLANK}{text})?" for text, needed in pairs)
 
 

@@ -1,4 +1,4 @@
-"""A constraint as it is asked for, and as one regular expression that an automaton can have."""
+"""A constraint as it is asked for, and as one regular expression that an automaton can match."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def wanted(regex: Any = None, json_schema: Any = None, choices: Any = None) -> A
     makers = {"regex": regex_text, "json_schema": schema_text, "choices": choices_text}
     text = makers[names[0]](given[names[0]])
     if len(text) > MOST_CHARACTERS:
-        raise InputError(f"{names[0]} may have {MOST_CHARACTERS} characters, got {len(text)}.", param=names[0])
+        raise InputError(f"{names[0]} may have at most {MOST_CHARACTERS} characters, got {len(text)}.", param=names[0])
     return AskedConstraint(names[0], text)
 
 
 def regex_text(given: Any) -> str:
     if not isinstance(given, str) or not given:
-        raise InputError("regex must be a regular expression, not empty.", param="regex")
+        raise InputError("regex must be a regular expression and not empty.", param="regex")
     return given
 
 

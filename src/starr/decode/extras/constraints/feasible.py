@@ -6,6 +6,8 @@ from starr.decode.extras.constraints.reach import GOES_ON, MASK
 from starr.decode.request import Request
 from starr.errors import InputError
 
+MOST_WORK = 1 << 27  # masks times moves, which the best path of a last step looks at: about half a second
+
 
 def symbols_of(request: Request) -> list[int]:
     """The row's canvas in the automaton's words, as far as it belongs to the result."""
@@ -18,7 +20,7 @@ def symbols_of(request: Request) -> list[int]:
 
 
 def check_canvas(request: Request) -> None:
-    """Raise unless the canvas can be filled with an answer that keeps to the constraint."""
+    """Raise unless the canvas can be filled with an answer that satisfies the constraint."""
     constraint = request.constraint
     assert constraint is not None
     name = constraint.wanted.kind
@@ -32,6 +34,13 @@ def check_canvas(request: Request) -> None:
             param=dropping[0],
         )
     symbols = symbols_of(request)
+    masks, moves = sum(symbol < 0 for symbol in symbols), constraint.automaton.live
+    if masks * moves > MOST_WORK:
+        raise InputError(
+            f"{name} is too large for {masks} masks: it has {moves} moves, at most {MOST_WORK // masks} are allowed.",
+            hint="Lower max_tokens, or ask for less at once.",
+            param=name,
+        )
     if constraint.walk(symbols).feasible:
         return
     shortest, free = constraint.automaton.shortest, all(symbol < 0 for symbol in symbols)

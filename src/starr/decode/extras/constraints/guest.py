@@ -1,7 +1,7 @@
 """Constraints in the loop: what is proposed, and which commits go together.
 
 Two things cross to the host a step, for the constrained rows alone: the canvas, and what is about to be done. There
-the walks cost one look-up a position. What comes back are the allowed sets, as rows of one table over the vocabulary.
+the walks cost one look-up per position. What comes back are the allowed sets, as rows of one table over the vocabulary.
 Letters: B rows, K rows of the guest, C columns, W window positions, O observed positions, M sets, V vocabulary.
 """
 
@@ -45,7 +45,7 @@ class RowWalk:
 
 
 class Constraints(Guest):
-    """Rows whose answer must keep to a constraint."""
+    """Rows whose answer must satisfy a constraint."""
 
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
         super().__init__(model, requests, rows)

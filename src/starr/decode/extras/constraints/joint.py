@@ -12,19 +12,25 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from starr.decode.extras.constraints.automaton import ENDING, Automaton, Bools, Ints
+from starr.decode.extras.constraints.automaton import ENDING, Automaton
 from starr.decode.extras.constraints.reach import GOES_ON, Walk
 
+MOST_REPAIRS = 1 << 26  # states times positions that the commits of one step look at: some tenths of a second
 Floats = NDArray[np.float64]
 
 
 def by_confidence(walk: Walk, wanted: Sequence[tuple[int, int]]) -> list[bool]:
-    """Which of the wanted (position, class), surest first, are done; the walk becomes that of the canvas with them."""
-    kept = []
+    """Which of the wanted (position, class), surest first, are done; the walk becomes that of the canvas with them.
+
+    Where an automaton counts, every commit changes the walks all over the canvas. When the step has looked at many
+    positions, the other commits wait for the next one, so that no row holds up those beside it.
+    """
+    kept: list[bool] = []
+    left = MOST_REPAIRS // walk.reach.automaton.states
     for place, token_class in wanted:
-        fits = walk.allows(place, token_class)
+        fits = (left > 0 or not any(kept)) and walk.allows(place, token_class)
         if fits:
-            walk.fill(place, token_class)
+            left -= walk.fill(place, token_class)
         kept.append(fits)
     return kept
 
@@ -36,17 +42,16 @@ def best_path(walk: Walk, scores: Mapping[int, Floats]) -> dict[int, int]:
     token at no cost where it is a mask. Ties go to the lower state, then the lower class.
     """
     automaton, sets = walk.reach.automaton, walk.reach.sets
-    best = np.where(sets[walk.before[0]], 0.0, -np.inf)
-    trail: list[Ints] = []
     costs = [cost_of(automaton, symbol, scores.get(place)) for place, symbol in enumerate(walk.symbols)]
+    totals = [np.where(sets[walk.before[0]], 0.0, -np.inf)]
     for place, cost in enumerate(costs):
-        best, came_by = onward(automaton, best, cost, sets[walk.behind[place + 1]])
-        trail.append(came_by)
-    states, classes, _ = automaton.ways
-    state, chosen = int(best.argmax()), {}
+        known = walk.symbols[place] if walk.symbols[place] >= 0 and place not in scores else None
+        found = onward(automaton, totals[-1], cost) if known is None else moved_on(automaton, totals[-1], known)
+        found[~sets[walk.behind[place + 1]]] = -np.inf
+        totals.append(found)
+    state, chosen = int(totals[-1].argmax()), {}
     for place in range(len(costs) - 1, -1, -1):
-        way = trail[place][state]
-        chosen[place], state = int(classes[way]), int(states[way])
+        state, chosen[place] = came_by(automaton, totals[place], costs[place], state)
     return {place: chosen[place] for place in scores}
 
 
@@ -63,16 +68,25 @@ def cost_of(automaton: Automaton, symbol: int, score: Floats | None) -> Floats:
     return cost
 
 
-def onward(automaton: Automaton, best: Floats, cost: Floats, rest: Bools) -> tuple[Floats, Ints]:
-    """The best total of every state one position on, and the way (of ``Automaton.ways``) that it came by."""
+def onward(automaton: Automaton, best: Floats, cost: Floats) -> Floats:
+    """The best total of every state one position on."""
     states, classes, goals = automaton.ways
-    total = best[states] + cost[classes]
-    total[~rest[goals]] = -np.inf
-    starts = np.flatnonzero(np.diff(goals, prepend=-1))
-    tops = np.maximum.reduceat(total, starts)
     found = np.full(len(best), -np.inf)
-    found[goals[starts]] = tops
-    winners = np.flatnonzero((total == found[goals]) & (total > -np.inf))[::-1]
-    came_by = np.zeros(len(best), dtype=np.int32)
-    came_by[goals[winners]] = winners  # the first of equals is written last
-    return found, came_by
+    starts = automaton.first_ways
+    found[goals[starts]] = np.maximum.reduceat(best[states] + cost[classes], starts)
+    return found
+
+
+def moved_on(automaton: Automaton, best: Floats, symbol: int) -> Floats:
+    """The same behind a position that holds a token."""
+    found = np.full(len(best), -np.inf)
+    np.maximum.at(found, automaton.moves[:, symbol], best)
+    return found
+
+
+def came_by(automaton: Automaton, best: Floats, cost: Floats, state: int) -> tuple[int, int]:
+    """The state before, and the class of the token, by which the best total of a state came."""
+    states, classes, goals = automaton.ways
+    first, last = np.searchsorted(goals, [state, state + 1])
+    way = first + int((best[states[first:last]] + cost[classes[first:last]]).argmax())
+    return int(states[way]), int(classes[way])

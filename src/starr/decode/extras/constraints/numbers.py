@@ -30,14 +30,20 @@ def positive(low: int, high: int | None) -> str:
 
 
 def same_length(low: str, high: str) -> list[str]:
-    """Alternatives for numbers of equally many digits."""
+    """Alternatives for numbers of equally many digits; their count grows with the digits, not with the range."""
     if not low:
         return [""]
-    rest = len(low) - 1
-    if low[0] == high[0]:
+    rest, first, last = len(low) - 1, int(low[0]), int(high[0])
+    if first == last:
         return [low[0] + tail for tail in same_length(low[1:], high[1:])]
-    parts = [low[0] + tail for tail in same_length(low[1:], "9" * rest)]
-    first, last = int(low[0]) + 1, int(high[0]) - 1
+    parts = []
+    if low[1:].strip("0"):
+        parts += [low[0] + tail for tail in same_length(low[1:], "9" * rest)]
+        first += 1
+    ends = []
+    if high[1:].strip("9"):
+        ends = [high[0] + tail for tail in same_length("0" * rest, high[1:])]
+        last -= 1
     if first <= last:
         parts.append(f"[{first}-{last}]" + (f"[0-9]{{{rest}}}" if rest else ""))
-    return parts + [high[0] + tail for tail in same_length("0" * rest, high[1:])]
+    return parts + ends

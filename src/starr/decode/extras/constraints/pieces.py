@@ -35,7 +35,7 @@ def most(schema: Mapping[str, Any], name: str) -> int | None:
 
 
 def times(low: int, high: int | None) -> str:
-    """The repetition of so many, as an expression writes it."""
+    """A repetition count, as an expression writes it."""
     if high is not None and high < low:
         raise refuse(f"at least {low} and at most {high} is not possible")
     return f"{{{low},{'' if high is None else high}}}"

@@ -1,6 +1,6 @@
 """Which tokens each position of a canvas may hold so that the canvas can still be completed, in its own length.
 
-Forward, the states that the positions before can lead to; backward, the states from which the positions behind can
+Forward, the states that the positions before can lead to; backward, the states from which the positions after can
 end well. A token is allowed where it leads from one of the first to one of the second. The two walks depend on what
 positions hold, masks being any token; so filling a mask with an allowed token keeps the canvas completable, and
 filling it with another makes that impossible.
@@ -74,7 +74,7 @@ class Reach:
         return found
 
     def forward(self, symbols: Sequence[int]) -> list[int]:
-        """Sets before position 0, 1, ... and behind the last: one more than there are symbols."""
+        """Sets before position 0, 1, ... and after the last: one more than there are symbols."""
         walked = [self.first]
         for symbol in symbols:
             walked.append(self.move(walked[-1], symbol, True))
@@ -103,9 +103,10 @@ class Reach:
 
     @property
     def nbytes(self) -> int:
-        """About what is remembered."""
+        """About how many bytes are remembered."""
         return (
-            len(self.sets) * (self.automaton.states + 100)
+            sum(matrix.nbytes for matrix in self.packed.values())
+            + len(self.sets) * (self.automaton.states + 100)
             + len(self.rows) * self.automaton.classes
             + 200 * len(self.moves)
         )
@@ -127,7 +128,7 @@ class Walk:
         return self.before[place], self.behind[place + 1]
 
     def kinds(self, place: int) -> Bools:
-        """(K,) bool: the classes that may stand at a position."""
+        """(K,) bool: the classes that a position may hold."""
         found = self.reach.allowed(*self.set_at(place))
         if self.symbols[place] == GOES_ON:
             found = found.copy()
@@ -135,21 +136,23 @@ class Walk:
         return found
 
     def allows(self, place: int, token_class: int) -> bool:
-        """Whether a token may stand at a position; at one that goes on, no end-of-text."""
+        """Whether a position may hold a token; no end-of-text where the text must go on."""
         if self.symbols[place] == GOES_ON and token_class == ENDING:
             return False
         return bool(self.reach.allowed(*self.set_at(place))[token_class])
 
-    def fill(self, place: int, symbol: int) -> None:
-        """Let a position hold something else."""
+    def fill(self, place: int, symbol: int) -> int:
+        """Let a position hold something else; returns how many positions of the walks were looked at."""
         self.symbols[place] = symbol
+        seen = 0
         for i in range(place, len(self.symbols)):
-            new = self.reach.move(self.before[i], self.symbols[i], True)
+            new, seen = self.reach.move(self.before[i], self.symbols[i], True), seen + 1
             if new == self.before[i + 1]:
                 break
             self.before[i + 1] = new
         for i in range(place, -1, -1):
-            new = self.reach.move(self.behind[i + 1], self.symbols[i], False)
+            new, seen = self.reach.move(self.behind[i + 1], self.symbols[i], False), seen + 1
             if new == self.behind[i]:
                 break
             self.behind[i] = new
+        return seen

@@ -10,6 +10,7 @@ from starr.decode.extras.constraints.numbers import integer_range
 from starr.decode.extras.constraints.pattern import SENTINEL, whole_match
 from starr.decode.extras.constraints.pieces import least, most, refuse, times
 
+MOST_DIGITS = 400  # of a bound: every float has fewer
 LETTER = rf'(?:[^"\\\x00-\x1f\x7f{SENTINEL}]|\\["\\/bfnrt])'
 INTEGER = "-?(?:0|[1-9][0-9]*)"
 NUMBER = INTEGER + r"(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
@@ -47,7 +48,7 @@ def string_of(schema: Mapping[str, Any], patterns: list[str]) -> str:
         return f'"{FORMATS[schema["format"]]}"'
     if not isinstance(schema["pattern"], str):
         raise refuse("pattern must be a text")
-    inner = whole_match(schema["pattern"], "json_schema")
+    inner = whole_match(schema["pattern"], "json_schema", quoted=True)
     patterns.append(inner)
     return f'"(?:{inner})"'
 
@@ -61,6 +62,8 @@ def integer_of(schema: Mapping[str, Any]) -> str:
         for bound, shift in sides:
             if isinstance(bound, bool) or not isinstance(bound, int | float) or bound % 1 != 0:
                 raise refuse(f"{name} of an integer must be a whole number, got {json.dumps(bound)[:40]}")
+            if abs(bound) >= 10**MOST_DIGITS:
+                raise refuse(f"{name} may have {MOST_DIGITS} digits")
             found.append(int(bound) + shift)
         bounds.append(None if not found else max(found) if step > 0 else min(found))
     low, high = bounds

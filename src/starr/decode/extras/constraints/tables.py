@@ -32,6 +32,10 @@ class ClassTable:
             found = self.sets[key] = kinds.to(self.class_of.device)[self.class_of]
         return found
 
+    @property
+    def nbytes(self) -> int:
+        return self.class_of.nbytes + len(self.sets) * len(self.class_of)
+
     def best_of_classes(self, values: Tensor) -> Tensor:
         """(N, K): the largest of each class among values (N, V)."""
         blank = values.new_full((len(values), self.classes), -torch.inf)

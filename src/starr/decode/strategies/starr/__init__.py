@@ -37,13 +37,13 @@ class Starr(Strategy):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "math500": {"temporal_window": 5, "spatial_window": 2},
         "case_study": {"temporal_window": 5, "warmup_threshold": 0.95},
-        "careful": {"variance": "absolute", "blend": "0.3/0.3/0.3"},  # ours: the best in both of nine settings tried
+        "careful": {"scale": 1.0, "blend": "0.5"},  # ours: what starr tune chose by both on word problems
     }
 
     temporal_window: int = option(3, "W_t: past steps a confidence is compared with", low=1, high=256)
     spatial_window: int = option(3, "W_n: neighbours on either side", low=1, high=256)
     scale: float = option(3.0, "m: weight of the temporal variance", low=0.0, high=100.0)
-    warmup_threshold: float = option(0.9, "tau_fixed: stands for T_base in the first W_t steps", low=0.0, high=2.0)
+    warmup_threshold: float = option(0.9, "tau_fixed: used as T_base in the first W_t steps", low=0.0, high=2.0)
     blend: str = option("0.6/0.5/0.6", "p: share of T_base below 20 % decoded, between, above 80 %")
     fast_steps: int = option(10, "t_start: first steps in which fresh tokens are watched", low=0)
     fast_margin: float = option(0.1, "c_fast: a commit at most this far above tau is watched", low=0.0, high=10.0)
@@ -54,8 +54,10 @@ class Starr(Strategy):
     temporal: bool = option(True, "use the temporal part")
     spatial: bool = option(True, "use the spatial part")
     responsive: bool = option(True, "use the slow and fast labels")
-    variance: str = option("signed", "how Eq. 2 is taken", choices=("signed", "positive", "absolute"))
-    deviance: str = option("signed", "how Eq. 3 is taken", choices=("signed", "absolute"))
+    variance: str = option(
+        "signed", "how the temporal variance (Eq. 2) is used", choices=("signed", "positive", "absolute")
+    )
+    deviance: str = option("signed", "how the spatial deviance (Eq. 3) is used", choices=("signed", "absolute"))
     held_confidence: str = option(
         "best", "confidence of a held token: of the likeliest token, or its own", choices=("best", "own")
     )
@@ -113,7 +115,7 @@ class Starr(Strategy):
         return blended(share, self.base(confidence, carry), neighbour)
 
     def base(self, confidence: Tensor, carry: Carry) -> Tensor:
-        """T_base (B, W), Eq. 5; without the temporal part the warm-up lasts for ever."""
+        """T_base (B, W), Eq. 5; without the temporal part the warm-up never ends."""
         if not self.temporal:
             return torch.full_like(confidence, self.warmup_threshold)
         past, warmup = carry["history"], self.warmup_threshold

@@ -12,9 +12,13 @@ from starr.errors import InputError
 
 @lru_cache(maxsize=64)
 def read_shares(text: str) -> tuple[float, float, float]:
-    """The three shares of ``0.6/0.5/0.6``: below 20 % decoded, between, above 80 %; each within [0, 1]."""
+    """The three shares of ``0.6/0.5/0.6``: below 20 % decoded, between, above 80 %; each within [0, 1].
+
+    ``0.3`` is 0.3 throughout.
+    """
+    parts = text.split("/")
     try:
-        early, middle, late = (float(part) for part in text.split("/"))
+        early, middle, late = (float(part) for part in (parts * 3 if len(parts) == 1 else parts))
     except ValueError:
         raise wrong_shares(text) from None
     if not all(0.0 <= share <= 1.0 for share in (early, middle, late)):
@@ -23,8 +27,8 @@ def read_shares(text: str) -> tuple[float, float, float]:
 
 
 def wrong_shares(text: str) -> InputError:
-    rule = "starr: blend must be three shares within [0, 1]"
-    return InputError(f"{rule}, got {text!r}.", hint="Write it like 0.6/0.5/0.6.", param="blend")
+    rule = "starr: blend must be one share or three within [0, 1]"
+    return InputError(f"{rule}, got {text!r}.", hint="Write it like 0.6/0.5/0.6, or 0.3.", param="blend")
 
 
 def share_now(masked: Tensor, held: Tensor, shares: tuple[float, float, float]) -> Tensor:

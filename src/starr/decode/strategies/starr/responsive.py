@@ -37,7 +37,7 @@ class Labels:
 def respond(view: StepView, gap: Tensor, near: Tensor, watched: Tensor, margins: Margins) -> Labels:
     """Labels (B, W) from the gap tau - c (B, W) and what was remembered.
 
-    A held token starts its count anew, because a commit ends it; so it can only be forced when patience is 1. A token
+    A held token starts its count over, because a commit ends it; so it can only be forced when patience is 1. A token
     that is held no more loses its watch here, one step after its revocation, so a revocation that ``enforce`` did not
     let through stays watched.
     """
