@@ -37,7 +37,7 @@ def test_a_full_queue_is_well_but_not_ready(model):
             with client.stream("POST", post, json=BODY):
                 wait_until(lambda: here.pool.waiting == 1)
                 assert codes(here) == [200, 503]
-                assert "the most is 1" in http.get(f"{here.url}/health/ready").json()["error"]["message"]
+                assert "at most 1 may" in http.get(f"{here.url}/health/ready").json()["error"]["message"]
         gate.open()
         wait_until(lambda: codes(here) == [200, 200])
 
@@ -67,7 +67,7 @@ def test_rows_of_an_engine_that_has_ended_can_be_given_up(model):
         here.pool.give_up()
         answer = asking.result()
         assert answer.status_code == 503
-        assert answer.json()["error"]["message"] == "An engine thread is dead. Ask again."
+        assert answer.json()["error"]["message"] == "An engine thread is dead. Send the request again."
 
 
 def test_the_key_does_not_guard_them(model):

@@ -224,7 +224,7 @@ def test_planning_is_bounded(model):
             assert time.monotonic() - began < 60
             return answer.status_code, answer.json().get("error", {}).get("message", "")
 
-        assert ask(prompt=["a"] * 200_000) == (400, "The request has 200000 rows, the most is 8.")
+        assert ask(prompt=["a"] * 200_000) == (400, "The request has 200000 rows; at most 8 are allowed.")
         assert ask(prompt=["a"] * 3, n=3)[0] == 400
         assert "at most 200 characters" in ask(prompt="a", strategy="starr:" + "x" * 200)[1]
         assert ask(prompt="a", ice="ice:mark=" + "x" * 100_000)[0] == 400

@@ -1,4 +1,4 @@
-"""Connections: a deadline for headers, no more of them than files allow, a port that is ours before anything loads."""
+"""Connections: a deadline for headers, a cap below the open-file limit, a port that is bound before anything loads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page at ``/``: ask, and watch the canvas fill."""
+"""The page at ``/``: send a prompt and watch the canvas fill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prometheus metrics: vLLM's names, so that its dashboards and its benchmark client work, and our own beside them."""
+"""Prometheus metrics: vLLM's names, so that its dashboards and benchmark client work, and our own."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Metrics:
             "vllm:request_success", "Answered rows.", ["model_name", "finished_reason"], registry=self.registry
         )
         self.first = self.histogram("vllm:time_to_first_token_seconds", "Until the first settled text.", SECONDS)
-        self.latency = self.histogram("vllm:e2e_request_latency_seconds", "Until the answer is whole.", SECONDS)
+        self.latency = self.histogram("vllm:e2e_request_latency_seconds", "Until the answer is complete.", SECONDS)
         self.queued = self.histogram("vllm:request_queue_time_seconds", "Until the first forward.", SECONDS)
         self.inference = self.histogram("vllm:request_inference_time_seconds", "From first forward to last.", SECONDS)
         self.per_token = self.histogram("vllm:request_time_per_output_token_seconds", "Seconds per token.", SECONDS)
@@ -38,10 +38,10 @@ class Metrics:
         self.sizes = self.histogram("vllm:request_generation_tokens", "Tokens of a row.", TOKENS)
         self.forwards = self.counter("starr:forwards", "Forwards, counted per row.")
         self.positions = self.counter("starr:positions", "Positions recomputed.")
-        self.revocations = self.counter("starr:revocations", "Tokens taken back.")
+        self.revocations = self.counter("starr:revocations", "Tokens revoked (remasked).")
         self.pace = self.histogram("starr:tokens_per_forward", "Tokens per forward of a row.", RATIO)
-        self.left = Counter("starr:left", "Requests whose client went away.", registry=self.registry)
-        self.failed = Counter("starr:failed", "Requests that failed or were late.", registry=self.registry)
+        self.left = Counter("starr:left", "Requests whose client disconnected.", registry=self.registry)
+        self.failed = Counter("starr:failed", "Requests that failed or timed out.", registry=self.registry)
 
     def gauge(self, name: str, help: str) -> Any:
         """A gauge under vLLM's prefix, with the model's label."""

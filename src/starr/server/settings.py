@@ -38,7 +38,7 @@ class Settings:
     def __post_init__(self) -> None:
         if self.api_key is not None and not self.api_key.strip():
             raise InputError(
-                "The API key must not be empty.", hint="Leave --api-key out to have none.", param="api_key"
+                "The API key must not be empty.", hint="Leave --api-key out to serve without one.", param="api_key"
             )
 
 

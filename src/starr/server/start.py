@@ -68,7 +68,7 @@ class Server(uvicorn.Server):
         quieter(asyncio.get_running_loop())
         await super().startup(sockets)
         if self.started:
-            log.info("listening on %s (/ to watch it write, /v1 for clients, /docs for its fields)", self.address())
+            log.info("listening on %s (/ to watch it write, /v1 for clients, /docs for the API)", self.address())
 
     def address(self) -> str:
         """Where a browser finds it."""
@@ -85,4 +85,4 @@ class Server(uvicorn.Server):
 def warn_if_open(settings: Settings) -> None:
     """Log a warning where anybody could use the server."""
     if settings.api_key is None and not is_loopback(settings.host):
-        log.warning("listening on %s without a key: anybody who reaches it can use it (--api-key)", settings.host)
+        log.warning("listening on %s without a key: anybody who can reach it can use it (see --api-key)", settings.host)

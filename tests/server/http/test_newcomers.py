@@ -69,6 +69,12 @@ def test_too_long_is_400_with_openais_code(server):
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "context_length_exceeded")
 
 
+@pytest.mark.parametrize("field", ["guided_regex", "guided_json", "json_schema", "ebnf"])
+def test_a_form_under_another_servers_name_is_refused(server, field):
+    answer = post(server, "/v1/chat/completions", messages=ASK, **{field: "[0-9]+"})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, field)
+
+
 def test_tools_are_refused(server):
     answer = post(server, "/v1/chat/completions", messages=ASK, tools=[{"type": "function", "function": {"name": "f"}}])
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "tools")
@@ -82,12 +88,32 @@ def test_responses_whole_and_streamed_are_the_chat(server):
     assert whole.output_text == wanted
     assert whole.usage.output_tokens == chat.usage.completion_tokens
     events = list(client.responses.create(model=name, input=ASK, max_output_tokens=12, stream=True))
-    assert [events[0].type, events[-1].type] == ["response.created", "response.completed"]
+    assert events[0].type == "response.created"
+    assert events[-1].type == f"response.{whole.status}"
+    assert events[-1].response.usage == whole.usage
     assert "".join(event.delta for event in events if event.type == "response.output_text.delta") == wanted
     assert events[-1].response.output_text == wanted
     assert [event.sequence_number for event in events] == list(range(len(events)))
     refused = post(server, "/v1/responses", input="x", previous_response_id="resp_1")
     assert refused.status_code == 400
+
+
+def test_openais_helper_follows_a_streamed_response(server):
+    """It raises where an event comes before the item that it belongs to."""
+    client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0)
+    name = client.models.list().data[0].id
+    with client.responses.stream(model=name, input=ASK, max_output_tokens=12) as stream:
+        kinds = [event.type for event in stream]
+    order = ["created", "in_progress", "output_item.added", "content_part.added", "output_text.delta"]
+    assert kinds[:5] == [f"response.{kind}" for kind in order]
+    assert kinds[-4:-1] == [f"response.{kind}.done" for kind in ("output_text", "content_part", "output_item")]
+
+
+def test_a_response_that_fills_its_canvas_is_incomplete(server):
+    whole = post(server, "/v1/responses", input=ASK, max_output_tokens=12).json()
+    finish = post(server, "/v1/chat/completions", messages=ASK, max_tokens=12).json()["choices"][0]["finish_reason"]
+    assert finish == "length"
+    assert (whole["status"], whole["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
 
 
 def test_starr_serve_names_its_address_and_serves_under_another_name(folder):  # noqa: F811

@@ -68,7 +68,7 @@ class AnswerShape:
         return "chat.completion.chunk" if self.chat else self.kind
 
     def logprobs(self, chances: list[TokenChances], offset: int) -> dict[str, Any]:
-        """Log confidence of each token at the step that committed it, and of others; ``offset`` characters before."""
+        """Log confidence of each token at the step that committed it, and of others; ``offset`` characters precede."""
         piece = self.model.tokenizer.piece
         if self.chat:
             rows = [self.entry(c.token, c.logprob) | {"top_logprobs": self.others(c)} for c in chances]

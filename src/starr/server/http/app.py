@@ -21,7 +21,8 @@ from starr.server.http.errors import error_body, error_object
 from starr.server.http.guard import Guard
 from starr.server.http.protocol import ChatBody, CompletionBody, DetokenizeBody, InfillBody, TokenizeBody, plain
 from starr.server.http.reference import reference_page
-from starr.server.http.responses import ResponsesBody, as_chat, streamed, whole
+from starr.server.http.response_events import streamed
+from starr.server.http.responses import ResponsesBody, as_chat, whole
 from starr.server.http.service import Service
 from starr.server.live import live_page
 from starr.server.queue.pool import Full
@@ -71,7 +72,7 @@ def add_decoding(app: FastAPI, service: Service) -> None:
 
 
 def add_information(app: FastAPI, service: Service) -> None:
-    """The endpoints that tell about model, strategies, health and metrics."""
+    """The endpoints for model, strategies, health and metrics."""
 
     @app.get("/v1/models", responses=REFUSALS)
     async def models() -> dict[str, Any]:
@@ -83,7 +84,7 @@ def add_information(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/strategies")
     async def strategies() -> dict[str, Any]:
-        return described()
+        return described(service.settings.defaults)
 
     @app.post("/tokenize", responses=REFUSALS)
     async def tokenize(body: TokenizeBody) -> dict[str, Any]:
@@ -131,20 +132,20 @@ REFUSALS: dict[int | str, dict[str, Any]] = {
     for status, meaning in {
         400: "A field breaks a rule; the error names it.",
         401: "The key is missing or wrong.",
-        403: "Not from a page or under a name that may call.",
+        403: "The page's origin or the Host name is not allowed.",
         404: "No such model or page.",
-        408: "The body did not arrive, or the answer was not done, in time.",
-        413: "Larger than the largest body.",
-        415: "The body does not say that it is JSON.",
+        408: "The body did not arrive, or the answer was not finished, in time.",
+        413: "The body is too large.",
+        415: "The Content-Type is not JSON.",
         429: "The queue is full; see Retry-After.",
         500: "The forward failed.",
-        503: "The model is being loaded, the server is full or drains, or an engine is stuck.",
+        503: "The model is still loading, the server is full or shutting down, or an engine is stuck.",
     }.items()
 }
 
 
 def add_errors(app: FastAPI) -> None:
-    """Every error leaves in one form."""
+    """Every error is sent in one form."""
 
     @app.exception_handler(StarrError)
     async def ours(request: Request, error: StarrError) -> JSONResponse:

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 from starr.decode.caches import caches
 from starr.decode.strategies import strategies
+from starr.named import text_form
+
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-def described() -> dict[str, Any]:
-    """Strategies and caches with their papers, options and defaults."""
-    return {"object": "list", "data": [entry_of(e) for e in strategies()], "caches": [entry_of(e) for e in caches()]}
+def described(served: Mapping[str, Any] = NONE) -> dict[str, Any]:
+    """Strategies and caches with their papers, options and defaults, and what the server takes where none is named."""
+    own = {name: value if plain(value) else text_form(value) for name, value in served.items()}
+    found = {"data": [entry_of(e) for e in strategies()], "caches": [entry_of(e) for e in caches()]}
+    return {"object": "list", **found, "defaults": own}
+
+
+def plain(value: Any) -> bool:
+    """Whether a value is JSON as it is; a strategy or a cache has a text form."""
+    return value is None or isinstance(value, int | str)
 
 
 def entry_of(entry: Any) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def form_of(body: Decoding) -> dict[str, Any]:
         found.append(("choices", body.choice))
     found += [(name, value) for name, value in body.given().items() if name == "regex"]
     if len(found) > 1:
-        raise InputError("An answer has one form: response_format, regex or choice.", param="response_format")
+        raise InputError("An answer can have only one form: response_format, regex or choice.", param="response_format")
     return dict(found)
 
 

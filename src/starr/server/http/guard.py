@@ -63,7 +63,7 @@ class Guard:
             await JSONResponse(error_object(late, 408), 408, {"Connection": "close"})(scope, receive, send)
             return
         if isinstance(body, int):
-            large = f"The body has {body} bytes or more, the most is {self.settings.max_body}."
+            large = f"The body has {body} bytes or more; at most {self.settings.max_body} are allowed."
             await JSONResponse(error_object(large, 413), 413, {"Connection": "close"})(scope, receive, send)
         elif body is not None:
             await self.app(scope, replaying(body, receive), send)
@@ -95,7 +95,7 @@ class Guard:
 
 
 def replaying(body: bytes, receive: Receive) -> Receive:
-    """The body that was read, then whatever comes: the news that the client left."""
+    """The body that was read, then whatever follows: the message that the client left."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

@@ -27,14 +27,14 @@ MOST_TRACED = 1 << 19  # cells: canvas positions times steps, over all rows of a
 
 
 class Missing(InputError):
-    """No model of that name is here."""
+    """There is no model of that name."""
 
     status = 404
 
 
 @dataclass(frozen=True, slots=True)
 class RowWishes:
-    """What only this door asks of a row: the text behind its answer, and likely tokens beside each of it."""
+    """What only HTTP asks of a row: the text after its answer, and the likeliest tokens for each position."""
 
     suffix: str = ""
     candidates: int = 0
@@ -63,7 +63,7 @@ def parse_body(body: Decoding, model: Model, settings: Settings) -> ParsedBody:
     prompts = prompts_of(body)
     count = len(prompts) * (body.n or 1)
     if count > settings.max_queue:  # before anything is built
-        raise InputError(f"The request has {count} rows, the most is {settings.max_queue}.", param="prompt")
+        raise InputError(f"The request has {count} rows; at most {settings.max_queue} are allowed.", param="prompt")
     own_blocks = model.spec.block_length is not None  # a block-causal model has blocks of its own
     defaults = {name: value for name, value in settings.defaults.items() if not (own_blocks and name == "block_length")}
     options = options_of(body, defaults)
@@ -148,7 +148,7 @@ def choices(model: Model, prompt: Prompt, options: Options, n: int, wishes: RowW
 
 
 def followed(row: Request, suffix: str, model: Model) -> Request:
-    """The row with a text behind its canvas, which the model sees and the answer leaves out."""
+    """The row with a text after its canvas, which the model sees and the answer leaves out."""
     if model.spec.block_length is not None:
         raise InputError("suffix cannot be used: a block-causal model does not see what follows.", param="suffix")
     if row.constraint is not None or not row.ends:
@@ -174,7 +174,7 @@ def check_traced(rows: list[Request]) -> None:
     size = sum(map(cells, rows))
     if size > MOST_TRACED:
         raise InputError(
-            f"A trace may have {MOST_TRACED} cells (positions times steps), this one {size}.",
+            f"A trace may have at most {MOST_TRACED} cells (positions times steps); this one could have {size}.",
             hint="Lower max_tokens, max_forwards or n.",
             param="trace",
         )

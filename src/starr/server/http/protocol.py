@@ -1,4 +1,4 @@
-"""The bodies that clients send: OpenAI's fields, and ours beside them. Unknown fields are let through and logged."""
+"""The bodies that clients send: OpenAI's fields, and our own in addition. Unknown fields are let through and logged."""
 
 from __future__ import annotations
 
@@ -17,10 +17,16 @@ MODEL = "A name that /v1/models lists; it may be left out."
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "audio": (),
     "best_of": (1,),
+    "ebnf": (),
     "echo": (False,),
     "frequency_penalty": (0,),
     "function_call": ("none",),
     "functions": ([],),
+    "guided_choice": (),
+    "guided_grammar": (),
+    "guided_json": (),
+    "guided_regex": (),
+    "json_schema": (),
     "logit_bias": ({},),
     "min_p": (0,),
     "modalities": (["text"],),

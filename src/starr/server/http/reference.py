@@ -1,4 +1,4 @@
-"""The page at ``/docs``: every endpoint and its fields, from the schema, in one page without a network."""
+"""The page at ``/docs``: every endpoint and its fields, from the schema, as one page that works offline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def reference_page(schema: Mapping[str, Any]) -> str:
     ]
     body = "".join(parts)
     form = "<a href='/openapi.json'>openapi.json</a>"
-    about = f"OpenAI's fields, and ours beside them. For machines: {form}."
+    about = f"OpenAI's fields, and our own in addition. For machines: {form}."
     return (
         f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>STaRR: the API</title><style>{STYLE}</style><h1>The API</h1><p>{about}</p>{body}</html>"

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 from pydantic import Field
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from starr.errors import InputError
 from starr.server.http.protocol import ChatBody, Decoding, Message
@@ -34,6 +33,8 @@ def as_chat(body: ResponsesBody) -> ChatBody:
     messages = [Message(role=m.role, content=texts_of(m)) for m in [*first, *asked]]
     if body.max_output_tokens is not None:
         given["max_tokens"] = body.max_output_tokens
+    if body.stream:
+        given["stream_options"] = {"include_usage": True}  # the last event has it
     return ChatBody(**given | {"messages": messages})
 
 
@@ -45,19 +46,17 @@ def texts_of(message: Message) -> str | list[dict[str, Any]] | None:
     return [part | {"type": kinds.get(part.get("type", ""), part.get("type"))} for part in message.content]
 
 
-def response_object(chat: dict[str, Any], text: str, status: str = "completed") -> dict[str, Any]:
-    """A chat's answer as a response."""
-    usage = chat.get("usage") or {}
-    part = {"type": "output_text", "text": text, "annotations": []}
-    id = chat["id"].replace("chatcmpl", "msg")
-    message = {"type": "message", "id": id, "status": status, "role": "assistant", "content": [part]}
+def response_object(chat: dict[str, Any], message: dict[str, Any] | None, finish: str | None = None) -> dict[str, Any]:
+    """A chat's answer as a response: under way without a message, incomplete where the canvas was too short."""
+    done = "incomplete" if finish == "length" else "completed"
     found = {
         "id": chat["id"].replace("chatcmpl", "resp"), "object": "response", "created_at": chat["created"],
-        "status": status, "model": chat["model"], "output": [message] if status == "completed" else [],
-        "error": None, "incomplete_details": None, "instructions": None, "metadata": {},
-        "parallel_tool_calls": False, "tool_choice": "none", "tools": [], "temperature": None, "top_p": None,
+        "status": done if message else "in_progress", "model": chat["model"], "output": [message] if message else [],
+        "error": None, "incomplete_details": {"reason": "max_output_tokens"} if finish == "length" else None,
+        "instructions": None, "metadata": {}, "parallel_tool_calls": False, "tool_choice": "none", "tools": [],
+        "temperature": None, "top_p": None,
     }  # fmt: skip
-    if usage:
+    if usage := chat.get("usage"):
         found["usage"] = {
             "input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"],
             "total_tokens": usage["total_tokens"], "input_tokens_details": {"cached_tokens": 0},
@@ -66,48 +65,22 @@ def response_object(chat: dict[str, Any], text: str, status: str = "completed") 
     return found | ({"starr": chat["starr"]} if "starr" in chat else {})
 
 
+def message_object(chat: dict[str, Any], text: str | None, finish: str | None = None) -> dict[str, Any]:
+    """The one message of a response; without a text it is only begun."""
+    status = "in_progress" if text is None else "incomplete" if finish == "length" else "completed"
+    content = [] if text is None else [part_object(text)]
+    id = chat["id"].replace("chatcmpl", "msg")
+    return {"type": "message", "id": id, "status": status, "role": "assistant", "content": content}
+
+
+def part_object(text: str) -> dict[str, Any]:
+    """The one part of the message."""
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
 def whole(answer: Response) -> Response:
-    """A chat's answer, that is not streamed, as a response."""
+    """A chat's answer that is not streamed, as a response."""
     chat = json.loads(bytes(answer.body))
-    return JSONResponse(response_object(chat, chat["choices"][0]["message"]["content"]))
-
-
-def streamed(answer: StreamingResponse) -> Response:
-    """A chat's stream as events of a response; its errors and its end are kept."""
-    answer.body_iterator = events(answer.body_iterator)
-    return answer
-
-
-async def events(parts: Any) -> AsyncIterator[str]:
-    """Lines of a chat's stream → lines of a response's."""
-    text, number, head = "", 0, None
-
-    def line(kind: str, **body: Any) -> str:
-        nonlocal number
-        number += 1
-        full = {"type": kind, "sequence_number": number - 1} | body
-        return f"event: {kind}\ndata: {json.dumps(full, ensure_ascii=False)}\n\n"
-
-    async for part in parts:
-        shown = part if isinstance(part, str) else bytes(part).decode()
-        if not shown.startswith("data: {"):
-            if not shown.startswith("data: "):
-                yield shown
-            continue
-        chunk = json.loads(shown[len("data: ") :])
-        if "error" in chunk:
-            yield line("error", **chunk["error"])
-            return
-        if head is None:
-            head = chunk
-            yield line("response.created", response=response_object(chunk, "", "in_progress"))
-        head = head | {key: chunk[key] for key in ("usage", "starr") if chunk.get(key)}
-        delta = chunk["choices"][0]["delta"].get("content") if chunk["choices"] else None
-        if delta:
-            text += delta
-            where = {"item_id": head["id"].replace("chatcmpl", "msg"), "output_index": 0, "content_index": 0}
-            yield line("response.output_text.delta", delta=delta, logprobs=[], **where)
-    if head is not None:
-        where = {"item_id": head["id"].replace("chatcmpl", "msg"), "output_index": 0, "content_index": 0}
-        yield line("response.output_text.done", text=text, logprobs=[], **where)
-        yield line("response.completed", response=response_object(head, text))
+    choice = chat["choices"][0]
+    message = message_object(chat, choice["message"]["content"], choice["finish_reason"])
+    return JSONResponse(response_object(chat, message, choice["finish_reason"]))

@@ -102,7 +102,7 @@ class Service:
     def ready(self) -> Ready:
         """What exists once the model is loaded; raises Loading before."""
         if self._ready is None:
-            why = f"The model cannot be loaded: {self.failed}" if self.failed else "The model is being loaded."
+            why = f"The model cannot be loaded: {self.failed}" if self.failed else "The model is still loading."
             raise Loading(why, hint="Try again later.")
         return self._ready
 
@@ -137,12 +137,14 @@ class Service:
         return JSONResponse(shape.whole(job, outcomes, asked.logprobs))
 
     async def planned(self, pool: Executor, patience: float, work: Callable[..., T], *arguments: object) -> T:
-        """Work on the text of a request, in one of few threads of its own, until its deadline."""
+        """Work on the text of a request, in one of a few threads kept for that, until its deadline."""
         task = asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
         try:
             return await asyncio.wait_for(task, patience if patience > 0 else self.settings.timeout)
         except TimeoutError:
-            raise Late(f"The request was not read within {patience:g} seconds.", hint="Ask for less.") from None
+            raise Late(
+                f"The request was not read within {patience:g} seconds.", hint="Send a smaller request."
+            ) from None
 
     def streamed(self, job: Job, shape: AnswerShape, asked: ParsedBody, request: Request) -> Response:
         """The answer as a stream, which lets go of its job when it ends."""
@@ -169,7 +171,7 @@ class Service:
         return sum(len(step.action) for trace in self.traces.values() for step in trace.steps)
 
     def keep(self, id: str, trace: Trace) -> None:
-        """Keep a trace for the viewer; the oldest go, so that all together are no larger than one may be."""
+        """Keep a trace for the viewer; the oldest are dropped, so that all together are no larger than one may be."""
         self.traces[id] = trace
         while len(self.traces) > 1 and (len(self.traces) > KEPT_TRACES or self.cells() > MOST_TRACED):
             self.traces.popitem(last=False)

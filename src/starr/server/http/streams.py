@@ -37,7 +37,7 @@ DONE = "data: [DONE]\n\n"
 
 @dataclass(slots=True)
 class Sent:
-    """What a stream has already said of one row."""
+    """What a stream has already said about one row."""
 
     text: str = ""
     tokens: int = 0

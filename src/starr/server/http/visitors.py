@@ -25,7 +25,7 @@ def refusal(scope: Scope, settings: Settings) -> tuple[int, str] | None:
             return 403, f"The Host header {host[:100]!r} is not a name of this server. Add it with --allow-host."
         if foreign(headers, settings):
             origin = headers["origin"][:100]
-            return 403, f"Pages of {origin!r} may not call this server. Add the origin with --cors."
+            return 403, f"Pages from {origin!r} may not call this server. Add the origin with --cors."
     if scope["method"] in ("POST", "PUT", "PATCH") and not says_json(headers):
         return 415, "The header Content-Type must be application/json."
     return None
@@ -38,7 +38,7 @@ def name_of(host: str) -> str:
 
 
 def foreign(headers: Mapping[str, str], settings: Settings) -> bool:
-    """Whether a page of another origin asks, that was not allowed."""
+    """Whether the request comes from a page of another origin that is not allowed."""
     origin = headers.get("origin")
     if origin is None or origin in settings.cors or "*" in settings.cors:
         return False

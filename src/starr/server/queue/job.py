@@ -24,7 +24,7 @@ class Gone(StarrError):
 
 
 class Late(StarrError):
-    """The request's time is over."""
+    """The request's time has run out."""
 
     status = 408  # like a body that comes too slowly: the client asked for too much in too little time
 
@@ -123,7 +123,7 @@ class Job:
     async def _wait(self, ping: float) -> bool:
         left = self.deadline - monotonic()
         if left <= 0:
-            raise Late(f"The request was not done within {self.timeout:g} seconds.", hint="Ask for fewer tokens.")
+            raise Late(f"The request did not finish within {self.timeout:g} seconds.", hint="Ask for fewer tokens.")
         try:
             await asyncio.wait_for(self._changed.wait(), min(ping, left))
         except TimeoutError:

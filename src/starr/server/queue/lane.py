@@ -103,7 +103,7 @@ class Lane:
 
 
 def failure_of(error: Exception) -> StarrError:
-    """What a client is told of an error that is not its own."""
+    """What a client is told about an error that is not its own."""
     if isinstance(error, StarrError):
         return error
     return WorkError(f"The forward failed ({type(error).__name__}).", hint="The server keeps running; try again.")

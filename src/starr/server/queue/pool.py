@@ -33,7 +33,7 @@ class Full(StarrError):
 
 
 class Closing(StarrError):
-    """The server takes nothing new."""
+    """The server accepts no new requests."""
 
     status = 503
 
@@ -87,31 +87,35 @@ class Pool:
         return next((words for _, words in self.troubled()), "")
 
     def give_up(self) -> None:
-        """End the rows of engine threads that will not go on: somebody else may answer."""
+        """End the rows of engine threads that will not go on: another server may answer them."""
         for worker, words in self.troubled():
             for ticket in worker.tickets:
-                ticket.end(Closing(words, hint="Ask again."))
+                ticket.end(Closing(words, hint="Send the request again."))
 
     def submit(self, job: Job) -> None:
-        """Queue a job's rows, all or none, each where the least is to be done."""
+        """Queue a job's rows, all or none, each in the least busy thread."""
         with self.lock:
             if self.closing:
-                raise Closing("The server is shutting down.", hint="Ask another one.")
+                raise Closing("The server is shutting down.", hint="Try another server.")
             waiting = self.waiting
             if waiting + len(job.tickets) > self.settings.max_queue:
-                raise Full(f"{waiting} rows wait, the most is {self.settings.max_queue}.", self.retry_after(waiting))
+                raise Full(
+                    f"{waiting} rows are waiting; at most {self.settings.max_queue} may.", self.retry_after(waiting)
+                )
             for ticket in job.tickets:
                 min(self.workers, key=self.burden).take(ticket)
 
     def check_room(self) -> None:
         """Raise unless one more row would be taken: what a load balancer asks before it sends requests here."""
         if self.closing:
-            raise Closing("The server is shutting down.", hint="Ask another one.")
+            raise Closing("The server is shutting down.", hint="Try another server.")
         if self.waiting >= self.settings.max_queue:
-            raise Closing(f"{self.waiting} rows wait, the most is {self.settings.max_queue}.", hint="Ask another one.")
+            raise Closing(
+                f"{self.waiting} rows are waiting; at most {self.settings.max_queue} may.", hint="Try another server."
+            )
 
     def burden(self, worker: Worker) -> int:
-        """Positions of all its rows."""
+        """Positions of all rows of a thread."""
         return sum(cost(ticket.request, self.model.spec.max_length) for ticket in worker.tickets)
 
     def retry_after(self, waiting: int) -> int:
@@ -128,7 +132,7 @@ class Pool:
         self.answered = [*self.answered, *spent][-32:]
 
     def stop(self, grace: float) -> None:
-        """Take no more, let rows run for ``grace`` seconds, then end them with what is settled."""
+        """Accept no more, let rows run for ``grace`` seconds, then end them with what is settled."""
         with self.lock:
             self.closing = True
         end = monotonic() + grace
