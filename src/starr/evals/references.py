@@ -1,4 +1,4 @@
-"""Grade every benchmark's own solutions and wrong ones: ``python -m starr.evals.references [TASK ...] [--every N]``.
+"""Grade every benchmark's own solutions, and wrong ones: ``python -m starr.evals.references [TASK ...] [--every N]``.
 
 A grader that is right gives 100 % to the first and 0 to the second; the time of one sequential run is printed too.
 """

@@ -65,7 +65,7 @@ def paired(first: Sequence[bool], second: Sequence[bool], z: float = Z95) -> Pai
 
 
 def mcnemar(only_first: int, only_second: int) -> float:
-    """McNemar's exact two-sided p: disagreements as throws of a fair coin."""
+    """McNemar's exact two-sided p: disagreements as tosses of a fair coin."""
     total, fewer = only_first + only_second, min(only_first, only_second)
     tail = sum(math.comb(total, i) for i in range(fewer + 1)) / math.pow(2, total - 1)
     return min(1.0, tail)

@@ -44,7 +44,7 @@ class Bound:
 
     @property
     def z(self) -> float:
-        """The bound's confidence as a normal quantile."""
+        """The bound's confidence as a quantile of the normal distribution."""
         return NormalDist().inv_cdf(self.confidence)
 
     def least(self, n: int) -> float:

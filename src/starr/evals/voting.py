@@ -41,7 +41,7 @@ def vote(
     ends: Collection[int] = (),
     decode: Callable[[list[int]], str] | None = None,
 ) -> Vote:
-    """Elect an answer from a trace (or a trace file as read).
+    """Vote on an answer over the steps of a trace (or of a trace file as read).
 
     ``parse`` finds the answer in a text, None if there is none. ``ends`` are the tokens that end a text, as in
     ``model.spec.eos_ids``. ``decode`` makes text of tokens; without it the trace's own pieces are joined.
@@ -61,7 +61,7 @@ def vote(
 def predictions(body: Mapping[str, Any], ends: Collection[int]) -> Iterator[list[int]]:
     """At every step, the tokens from the canvas's start to the window's end, cut before the first end-of-text.
 
-    What lies before the window is settled and read from the end of the run; what lies behind it has no proposals yet.
+    What lies before the window is settled and read from the end of the run; what lies after it has no proposals yet.
     """
     for step in body["steps"]:
         start = step["window"][0]

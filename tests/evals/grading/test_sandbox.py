@@ -26,7 +26,7 @@ def test_a_program_that_ends_passes(verdict):
         ("raise SystemExit(0)", "SystemExit"),
         ("import sys; sys.exit()", "SystemExit"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("import os; os._exit(0)", "left early with status 0"),
+        ("import os; os._exit(0)", "exited early with status 0"),
         ("x = 'a' * 2**31", "MemoryError"),
         ("x = []\nwhile True: x.append(bytearray(2**20))", "MemoryError"),
         ("import ctypes; ctypes.string_at(0)", ("AttributeError", "refused")),

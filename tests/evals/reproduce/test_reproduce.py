@@ -1,6 +1,7 @@
 """Every reproduction runs on a tiny model, writes four readable files, and decodes nothing twice."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from PIL import Image
@@ -8,8 +9,12 @@ from PIL import Image
 from starr.decode.strategies import strategies, strategy
 from starr.errors import InputError
 from starr.evals.reproduce import RESULTS, check_name, paper, reproduce
+from starr.evals.reproduce.bench import Measured
+from starr.evals.reproduce.calibrated import against_the_best
 from starr.evals.reproduce.front import MAIN_OPTION, front, front_runs
 from starr.evals.reproduce.result import Context, cell, save_figure, table
+from starr.evals.run.results import compare
+from starr.evals.run.runs import Run
 from tests.evals.toy import toy_bench
 
 QUICK = [name for name in RESULTS if name not in ("front", "table3")]
@@ -54,6 +59,30 @@ def test_table3_has_caches_and_in_place_prompting(tmp_path):
     assert [row["run"] for row in result.rows] == names
     positions = {row["run"]: row["positions"] for row in result.rows}
     assert positions["starr + dkv"] < positions["starr"]
+    assert "starr + ice-pp against starr: " in result.notes[-1]
+    assert "starr + dkv + ice-pp against starr + dkv: " in result.notes[-1]
+
+
+def test_a_pair_may_be_compared_in_another_grade(bench):
+    (found,) = bench.measure([bench.run("confidence")])
+    ours = [replace(sample, right=True, both=False) for sample in found.samples]
+    theirs = [replace(sample, right=False, both=False) for sample in found.samples]
+    assert compare(ours, theirs, "right")["difference"] == 1
+    assert compare(ours, theirs)["difference"] == 0
+
+
+def test_the_rule_is_compared_with_the_peer_that_is_best_in_both(bench):
+    """Of two peers with the same both the one with fewer forwards is the better."""
+    (found,) = bench.measure([bench.run("confidence")])
+
+    def measured(name, good, forwards):
+        samples = [replace(sample, both=place < good) for place, sample in enumerate(found.samples)]
+        return Measured(Run(name), samples, {"both": good / 6, "forwards": forwards})
+
+    runs = [measured("threshold", 5, 20.0), measured("factor", 5, 8.0), measured("starr", 4, 3.0)]
+    told = against_the_best([*runs, measured("calibrated", 4, 4.0), measured("calibrated:budget=0.4", 6, 1.0)])
+    assert told.startswith("The best peer in both is factor; against it calibrated has -16.7 (")
+    assert told.endswith("2.00 x fewer forwards.")
 
 
 def test_index_lists_every_result_in_the_folder(bench, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from starr.evals.run.evaluate import run_evaluation
 from starr.evals.run.progress import so_far
-from starr.evals.run.report import page
+from starr.evals.run.report import fault, page
 from starr.evals.run.results import compare, summarise
 from starr.evals.run.runner import graded
 from starr.evals.run.runs import Run
@@ -88,7 +88,18 @@ def test_the_report_shows_all_three_or_says_that_only_the_answer_is_graded(stats
         run["formed"], run["formed_interval"] = 0.5, (0.1, 0.9)
     text = page(results, {})
     assert "Only the answer is graded" not in text
-    assert "50.0 % (10.0 to 90.0)" in text
+    assert "50.0 %<br><small>10.0 to 90.0</small>" in text
+    assert "None" not in text
+
+
+def test_the_report_says_what_is_wrong_with_a_failing_sample(stats):
+    task = load_task("word-problems")
+    item = task.items[0]
+    assert fault(sample_of(stats, item, task, f"Nn. #### {item.gold}")) == (
+        f"{item.gold} is right, the text is not well formed"
+    )
+    assert fault(sample_of(stats, item, task, "So. #### 999")) == f"999 instead of {item.gold}"
+    assert fault(sample_of(stats, item, task, "So.")).startswith("no answer instead of")
 
 
 def test_packaged_prompts_are_judged_and_others_are_not():

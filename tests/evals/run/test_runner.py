@@ -189,7 +189,9 @@ def test_bad_shards_are_refused(text):
 def test_the_first_batches_tell_how_long_it_takes(tmp_path, capsys):
     model, job = toy_job(tmp_path / "run")
     store = Store(tmp_path / "none")
-    assert announce(job.work, store) == "24 samples to decode in 2 runs; the first batch of each tells how long."
+    assert (
+        announce(job.work, store) == "24 samples to decode in 2 runs; the first batch of each shows how long it takes."
+    )
     assert seconds_left(job.work, store) is None
     first, second = (run.name for run in job.work.runs)
     done = run_evaluation(model, replace(job, quiet=True))

@@ -1,4 +1,4 @@
-"""Code in a model's answer: where it stands, and whether it passes its tests in the sandbox."""
+"""Code in a model's answer: where it is, and whether it passes its tests in the sandbox."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class CodeRun:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What stands around a program: ``namespaces`` or only ``limits``, and the kernel's filters."""
+    """What isolates a program: ``namespaces`` or only ``limits``, and the kernel's filters."""
 
     mode: str
     filters: tuple[str, ...] = field(default=())
@@ -99,8 +99,8 @@ def check_isolation() -> Isolation:
     found = isolation()
     if found.weak and not Permission.weak:
         raise SetupError(
-            f"This kernel or user cannot make namespaces; model code would run with {found} only.",
-            hint="Allow it with --allow-weak-sandbox, or run as a user who may make them.",
+            f"This kernel or user cannot create namespaces; model code would run with {found} only.",
+            hint="Allow it with --allow-weak-sandbox, or run as a user who may create them.",
         )
     if found.weak:
         warnings.warn(f"Model code runs without namespaces: {found}. See docs/security.md.", stacklevel=3)
@@ -109,7 +109,7 @@ def check_isolation() -> Isolation:
 
 @functools.cache
 def isolation() -> Isolation:
-    """Found by trying once: namespaces, or limits where the kernel says that this user may not make them."""
+    """Found by trying once: namespaces, or limits where the kernel does not let this user create them."""
     answer = converse("", "namespaces", 60.0, 2**29)
     mode = "namespaces"
     if answer.get("errno") == REFUSAL or sys.platform != "linux":
@@ -129,7 +129,7 @@ def ask(program: str, mode: str, timeout: float, memory: int, **more: Any) -> st
 
 
 def cannot(answer: dict[str, Any]) -> SetupError:
-    """The error that says why no sandbox could be made."""
+    """The error that says why the sandbox could not be set up."""
     if answer.get("closed"):
         hint = "Run as an ordinary user, or with a Python that everybody may read."
         return SetupError(f"The rights of root cannot be dropped: {answer['failed']}.", hint=hint)

@@ -81,7 +81,7 @@ def reproduce(name: str, bench: Bench, command: str, folder: Path) -> tuple[Resu
 
 
 def context(command: str, model: str, task: str) -> Context:
-    """Command, model, machine and date, as they stand under a result."""
+    """Command, model, machine and date, as printed under a result."""
     found = machine()
     where = f"{place_of(found)}, torch {found['versions']['torch']}"
     return Context(command, model, task, where, datetime.now(UTC).date().isoformat())

@@ -8,6 +8,7 @@ from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from starr.decode.strategies.calibrated.rule import FittedRule, find_rule
+from starr.decode.strategies.learn2pd.filter import find_filter
 from starr.errors import InputError
 from starr.evals.run.evaluate import Decoder, Local, left
 from starr.evals.run.results import compare, summarise
@@ -66,6 +67,15 @@ class Bench:
             return find_rule("auto", self.model)
         except InputError:
             return None
+
+    @property
+    def has_filter(self) -> bool:
+        """Whether a filter of ``learn2pd`` ships for the model."""
+        try:
+            find_filter("auto", self.model)
+        except InputError:
+            return False
+        return True
 
     def run(self, strategy: str, cache: str = "none", block_length: int | None = None, ice: str | None = None) -> Run:
         """A run from text forms."""

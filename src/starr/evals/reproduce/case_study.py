@@ -17,7 +17,7 @@ Story = list[dict[str, Any]]
 
 
 def case_study(bench: Bench) -> Result:
-    """The token that STaRR commits earliest before Fast-dLLM, among those on which both agree."""
+    """The token on which STaRR leads Fast-dLLM by the most steps, among those on which both agree."""
     runs = [bench.run(STARR), bench.run(FIXED)]
     pairs = list(zip(*(bench.traces(run, len(bench.items)) for run in runs), strict=True))
     choices = [
@@ -33,8 +33,8 @@ def case_study(bench: Bench) -> Result:
     rows = [{"method": name, **line} for name, lines in stories.items() for line in lines]
     return Result(
         "case-study", title, rows, lambda figure: draw(figure, stories),
-        f"Of {len(pairs)} items, the token that STaRR commits most steps ({lead}) before the fixed threshold, both "
-        f"ending with the same token. Dotted: the step of the last commit.", size=(11.0, 4.8),
+        f"Of {len(pairs)} items, the token that STaRR commits the most steps ({lead}) before the fixed threshold, "
+        f"both ending with the same token. Dotted: the step of the last commit.", size=(11.0, 4.8),
         notes=["It is a chosen case, the best one for STaRR here; table1 has all tokens."],
     )  # fmt: skip
 

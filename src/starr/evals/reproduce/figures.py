@@ -18,7 +18,7 @@ BOTH = "right and well formed (%, 95 % interval)"
 
 
 def error_bars(measured: Sequence[Measured]) -> tuple[list[float], list[list[float]]]:
-    """Both in percent, and the distances to its interval's ends."""
+    """*Both* in percent, and the distances to the ends of its interval."""
     shares = [100 * m.figures["both"] for m in measured]
     ends = [[100 * end for end in m.figures["both_interval"]] for m in measured]
     below = [max(0.0, share - low) for share, (low, _) in zip(shares, ends, strict=True)]
@@ -27,7 +27,7 @@ def error_bars(measured: Sequence[Measured]) -> tuple[list[float], list[list[flo
 
 
 def colours(count: int, shift: float = 0.0) -> list[tuple[float, float, float]]:
-    """So many colours around the wheel of hues, light and dark in turn; another ``shift`` in [0, 1) gives others."""
+    """``count`` colours around the colour wheel, light and dark in turn; another ``shift`` in [0, 1) gives others."""
     from matplotlib.colors import hsv_to_rgb
 
     return [tuple(hsv_to_rgb(((i + shift) / count, 0.9, 0.8 - 0.3 * (i % 2)))) for i in range(count)]

@@ -1,4 +1,4 @@
-"""The front: every strategy over its main option, what it keeps right and well formed against the forwards it needs."""
+"""The front: every strategy over its main option, share right and well formed against the forwards it needs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ FAMILIES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "calibrated": ("budget", (0.05, 0.1, 0.2, 0.4)),
         "learn2pd": ("tau", (0.98, 0.96, 0.9, 0.8)),
     },
-    "sure, and near others": {
+    "those near sure ones too": {
         "hierarchy": ("tau", TAU),
         "localleap": ("relaxed", (0.85, 0.75, 0.65, 0.5)),
         "peaks": ("high", TAU),
@@ -54,7 +54,7 @@ FAMILIES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "adablock": ("tau", TAU),
         "daedal": ("tau", TAU),
     },
-    "that take back": {
+    "that revoke (remask)": {
         "starr": ("scale", (1.0, 2.0, 3.0, 4.0)),
         "wino": ("tau_draft", (0.8, 0.7, 0.6, 0.4)),
         "edit": ("tau", TAU),
@@ -91,7 +91,7 @@ def wanted_runs(bench: Bench) -> list[Run]:
 
 
 def front(bench: Bench, names: Sequence[str] = tuple(MAIN_OPTION)) -> Result:
-    """Every strategy over its main option: both against forwards, the area below (AUP) and PBx."""
+    """Every strategy over its main option: *both* against forwards, the area under it (AUP) and PBx."""
     usable, left_out = split_usable(bench, names)
     runs = every_run(bench, usable)
     found = {m.run: m for m in bench.measure([run for some in runs.values() for run in some])}
@@ -105,8 +105,8 @@ def front(bench: Bench, names: Sequence[str] = tuple(MAIN_OPTION)) -> Result:
     return Result(
         "front", f"Right and well formed against cost ({bench.task.name}, n = {base.figures['n']})", rows,
         lambda figure: draw(figure, sweeps),
-        f"Each line is one strategy over its main option; grey: threshold; ringed and named: the Pareto front, points "
-        f"to which no other has more both in as few forwards. {INTERVALS} AUP is d3LLM's area under both (%) over "
+        f"Each line is one strategy over its main option; grey: threshold; ringed and named: the Pareto front, where "
+        f"no other point has more both in as few forwards. {INTERVALS} AUP is d3LLM's area under both (%) over "
         f"tokens per forward, best {best:.1f} %; PBx is ParallelBench's largest number of tokens per forward with at "
         "least x % both, on lines between points.",
         notes=[f"The strategies are ordered by AUP. Speed-ups and differences are against {base.run.name}.", *left_out],
@@ -129,7 +129,7 @@ def split_usable(bench: Bench, names: Sequence[str]) -> tuple[list[str], list[st
 
 
 def reached(found: Sequence[Measured]) -> dict[str, float | None]:
-    """PB90, PB80 and PB60: the largest tokens per forward with so many percent both."""
+    """PB90, PB80 and PB60: the most tokens per forward with *both* at 90, 80 and 60 percent."""
     known = {f"PB{x}": pbx(points(found), x) for x in (90, 80, 60)}
     return {name: None if speed is None else round(speed, 2) for name, speed in known.items()}
 
@@ -140,7 +140,7 @@ def points(found: Sequence[Measured]) -> list[tuple[float, float]]:
 
 
 def pareto(sweeps: Sweeps) -> list[str]:
-    """Names of the runs that no other run beats: fewer forwards and as many both, or more both in as few."""
+    """Names of the runs that no other run beats: in forwards with as high a *both*, or in *both* with as few."""
     runs = sorted((m for found in sweeps.values() for m in found), key=lambda m: (m.figures["forwards"], -share(m)))
     kept, best = [], -1.0
     for run in runs:

@@ -37,7 +37,7 @@ def parallel(bench: Bench) -> Result:
         rows,
         lambda figure: draw(figure, measured, kinds),
         "Right and well formed when the most confident tokens are committed, a fixed number per step. Where the tokens "
-        "of an answer depend on one another, no confidence tells which may be written together.",
+        "of an answer depend on one another, no confidence tells which of them may be written together.",
         notes=["The loss is paired, with a Bonett-Price interval; the other intervals are Wilson's."],
         size=(9.0, 5.5),
     )

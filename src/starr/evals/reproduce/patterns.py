@@ -132,6 +132,6 @@ def zones_result(found: Analysis, source: str) -> Result:
         f"Each point is a token of the text, n = {len(found.tokens)}. Dotted: the {Cuts().high:.0%} "
         f"quantile of each axis ({variance:.3f}, {deviance:.3f}); the paper draws no lines.",
         notes=["The paper says that stall and erratic tokens are over 30 % of a sequence; with quantile cuts the "
-               "shares depend on how the two measures go together, not on the cut alone."],
+               "shares depend on how the two measures correlate, not on the cut alone."],
         data={"limits": {"variance": variance, "deviance": deviance}},
     )  # fmt: skip

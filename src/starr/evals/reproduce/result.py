@@ -61,8 +61,8 @@ def write_result(result: Result, context: Context, folder: Path) -> list[Path]:
 
 
 def write_index(folder: Path) -> Path:
-    """README.md of a results folder: every result in it with its command, and pages that stand there besides."""
-    lines, told = ["# Results", "Each as it came out of its command, with the machine and the date.", ""], {"README.md"}
+    """README.md of a results folder: every result in it with its command, and the other pages there."""
+    lines, told = ["# Results", "Each as its command wrote it, with the machine and the date.", ""], {"README.md"}
     for path in sorted(folder.glob("*.json")):
         body = json.loads(path.read_text(encoding="utf8"))
         if "title" not in body:  # figures of a page that stands there besides

@@ -1,4 +1,4 @@
-"""A small scatter plot as SVG text, for pages that must stand alone."""
+"""A small scatter plot as SVG text, for self-contained pages."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ def scatter(points: Sequence[Point], x_label: str, y_label: str) -> str:
     spots = [(across(x, top_x), up(y, low_y)) for _, x, y, _ in points]
     parts = [axes(top_x, low_y, x_label, y_label)]
     taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in spots]
+    bars = [
+        (x - 2, up(high, low_y), x + 2, up(low, low_y)) for (*_, (low, high)), (x, _) in zip(points, spots, strict=True)
+    ]
     for number, ((name, _, _, (low, high)), (x, y)) in enumerate(zip(points, spots, strict=True)):
         colour = COLOURS[number % len(COLOURS)]
         parts.append(
             f"<line x1='{x:.1f}' x2='{x:.1f}' y1='{up(low, low_y):.1f}' y2='{up(high, low_y):.1f}' "
             f"style='stroke:{colour}' stroke-width='2'/><circle cx='{x:.1f}' cy='{y:.1f}' r='5' fill='{colour}'/>"
-            + label(name, (x, y), colour, taken)
+            + label(name, (x, y), colour, taken, bars)
         )
     body = "".join(parts)
     return (
@@ -38,14 +41,15 @@ def scatter(points: Sequence[Point], x_label: str, y_label: str) -> str:
     )
 
 
-def label(name: str, spot: tuple[float, float], colour: str, taken: list[Box]) -> str:
-    """A point's name at the nearest free place, with a line to it where that is far; takes the place."""
+def label(name: str, spot: tuple[float, float], colour: str, taken: list[Box], bars: Sequence[Box]) -> str:
+    """A point's name at the nearest free place, off the bars where it can, with a line to it where that is far."""
     x, y = spot
     shown = name if len(name) <= LONGEST else name[: LONGEST - 1] + "…"
     wide = LETTER * len(shown) + 4
     places = [(left, y + down) for down in DOWN for left in (x + 9, x - 9 - wide)]
     boxes = [(left, at - LINE + 3, left + wide, at + 4) for left, at in places]
-    box = next((box for box in boxes if inside(box) and not any(overlap(box, other) for other in taken)), boxes[0])
+    free = [box for box in boxes if inside(box) and not any(overlap(box, other) for other in taken)]
+    box = next((box for box in free if not any(overlap(box, bar) for bar in bars)), (free or boxes)[0])
     taken.append(box)
     left, bottom = box[0], box[3] - 4
     near = left if left > x else left + wide

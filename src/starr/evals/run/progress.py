@@ -22,7 +22,7 @@ def announce(work: Workload, store: Store) -> str:
     if not sum(missing):
         return "Nothing left to decode."
     runs = "1 run" if len(missing) == 1 else f"{len(missing)} runs"
-    return f"{sum(missing)} samples to decode in {runs}; the first batch of each tells how long."
+    return f"{sum(missing)} samples to decode in {runs}; the first batch of each shows how long it takes."
 
 
 def missing_of(work: Workload, store: Store, run: str) -> list[int]:
@@ -53,7 +53,7 @@ def seconds_left(work: Workload, store: Store, workers: int = 1) -> float | None
 
 
 def spell(seconds: float) -> str:
-    """A duration in words a person needs."""
+    """A duration as a person would say it."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
@@ -74,7 +74,7 @@ def so_far(store: Store, run: str, states: str = "") -> str:
 
 @contextmanager
 def progress(work: Workload, store: Store, again: str, *, quiet: bool = False, crew: Crew = ALONE) -> Iterator[Watch]:
-    """A bar on a terminal, a few lines elsewhere, nothing when quiet; yields what to call after each sample.
+    """A progress bar on a terminal, a few lines elsewhere, nothing when quiet; yields what to call after each sample.
 
     Ctrl-C is answered with what is kept and how to go on (``again``).
     """

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from starr.errors import counted
 from starr.evals.run.picture import scatter
 from starr.evals.run.results import place_of
 from starr.evals.run.store import Sample, Store
@@ -73,7 +74,7 @@ def facts(results: Mapping[str, Any]) -> str:
     place = place_of(machine)
     sandbox = f", code sandbox: {results['sandbox']}" if results["sandbox"] else ""
     keys = ["form", *(option.name for option in options_at(EVAL))]
-    options = ", ".join(f"{key} {results[key]}" for key in keys if key in results)
+    options = ", ".join(f"{key} {results[key]}" for key in keys if results.get(key) is not None)
     return f"{results['date']} · {place} · torch {machine['versions']['torch']} · {options}{sandbox}"
 
 
@@ -112,7 +113,7 @@ def run_table(runs: Sequence[Mapping[str, Any]]) -> str:
 def three(run: Mapping[str, Any]) -> list[str]:
     """Cells for right, formed and both; formed is a dash where only the answer is graded."""
     return [
-        "–" if run[name] is None else f"{share(run[name])} ({interval(run[f'{name}_interval'])})"
+        "–" if run[name] is None else f"{share(run[name])}<br><small>{interval(run[f'{name}_interval'])}</small>"
         for name in ("right", "formed", "both")
     ]
 
@@ -148,13 +149,20 @@ def pair_table(pairs: Sequence[Mapping[str, Any]]) -> str:
     return "<h2>Pairs on the same samples</h2>" + rows(head, body)
 
 
+def fault(sample: Sample) -> str:
+    """What is wrong with a sample: its answer, or how a right one is written."""
+    if sample.right:
+        return f"{sample.gold[:80]} is right, the text is not well formed"
+    return f"{'no answer' if sample.answer is None else sample.answer[:80]} instead of {sample.gold[:80]}"
+
+
 def failing(number: int, name: str, samples: Sequence[Sample]) -> str:
     """The first samples of a run that are not right and well formed, each behind its summary."""
     wrong = [s for s in samples if not s.both]
     more = f" (first {FAILING} of {len(wrong)})" if len(wrong) > FAILING else ""
     shown = "".join(
-        f"<details id='s{number}-{s.index}'><summary>{escape(s.id)}: {escape(str(s.answer)[:80])} instead of "
-        f"{escape(s.gold[:80])}, {s.forwards} forwards</summary><pre>{escape(s.text)}</pre></details>"
+        f"<details id='s{number}-{s.index}'><summary>{escape(s.id)}: {escape(fault(s))}, "
+        f"{counted(s.forwards, 'forward')}</summary><pre>{escape(s.text)}</pre></details>"
         for s in wrong[:FAILING]
     )
     return f"<h2 id='failing{number}'>{escape(name)}: failing samples{more}</h2>{shown or '<p>None.</p>'}"

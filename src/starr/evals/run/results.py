@@ -20,7 +20,7 @@ CODE_TASKS = ("humaneval", "mbpp", "list-functions")
 
 
 def summarise(samples: Sequence[Sample]) -> dict[str, Any]:
-    """The figures of one run. What a clock gave stands under ``time``; everything else is the same on every machine."""
+    """The figures of one run. Clock times are under ``time``; everything else is the same on every machine."""
     n = len(samples)
     forwards, tokens = sum(s.forwards for s in samples), sum(s.tokens for s in samples)
     positions, canvas = sum(s.positions for s in samples), sum(s.canvas_tokens for s in samples)
@@ -77,11 +77,11 @@ def kinds(samples: Sequence[Sample]) -> dict[str, dict[str, Any]]:
     }
 
 
-def compare(first: Sequence[Sample], second: Sequence[Sample]) -> dict[str, Any]:
-    """The paired difference of two runs (first minus second, in [-1, 1]) over the samples that both have."""
-    there = {s.index: s.both for s in second}
+def compare(first: Sequence[Sample], second: Sequence[Sample], grade: str = "both") -> dict[str, Any]:
+    """The paired difference of two runs (first minus second, in [-1, 1]) in a grade, over samples that both have."""
+    there = {s.index: getattr(s, grade) for s in second}
     both = [s for s in first if s.index in there]
-    result = paired([s.both for s in both], [there[s.index] for s in both])
+    result = paired([getattr(s, grade) for s in both], [there[s.index] for s in both])
     return {
         "first": first[0].run,
         "second": second[0].run,

@@ -54,9 +54,9 @@ def evaluate(model: Model, task: Task, settings: EvalSettings, work: Workload, s
 
 
 def chunks(work: Workload) -> list[tuple[int, int]]:
-    """Where chunks of items start and end; after each it is looked whether enough is known.
+    """Where chunks of items start and end; after each, the run ends if enough is known.
 
-    The first chunk is one batch, so that soon something is known of every run's time.
+    The first chunk is one batch, so that the time of every run is known soon.
     """
     starts = [0, *range(min(work.rows, CHUNK), len(work.items), CHUNK)]
     return list(zip(starts, [*starts[1:], len(work.items)], strict=True))

@@ -85,7 +85,7 @@ class TasksFromOutside:
         return isinstance(thing, Task)
 
     def add(self, task: Task) -> Task:
-        """Keep a task under its name; one of the same name that was registered before gives way."""
+        """Keep a task under its name; it replaces one of the same name that was registered before."""
         self.keep(task.name, lambda name, data: task)
         return task
 

@@ -28,7 +28,7 @@ def load(name: str = "gsm8k", data: Path | None = None) -> Task:
 
 
 def items(test: list[Row], train: list[Row]) -> list[Item]:
-    """One item per row of the test split, each with shots drawn anew."""
+    """One item per row of the test split, each with its own random shots."""
     draw = random.Random(SHOT_SEED)
     found = []
     for index, row in enumerate(test):

@@ -40,7 +40,7 @@ def question(row: Row) -> str:
 
 
 def item(index: int, row: Row, lead: str) -> Item:
-    """A row as a question behind its shots."""
+    """A row as a question after its shots."""
     prompt = lead + question(row)
     sentence = f"Final Answer: The final answer is ${row['answer']}$. I hope it is correct."
     facts = {"solution": row["solution"]}

@@ -45,7 +45,7 @@ def chat_question(row: Row) -> str:
 
 
 def item(row: Row, lead: str, chat_lead: str) -> Item:
-    """A row as a question behind its shots."""
+    """A row as a question after its shots."""
     setup = row.get("test_setup_code") or ""
     tests = "\n".join([setup, *row["test_list"]])
     return Item(

@@ -1,4 +1,4 @@
-"""Whether an answer to a word problem is well formed: each sentence one that the generator can write, each sum right.
+"""Whether an answer to a word problem is well formed: sentences that the generator can write, correct arithmetic.
 
 Committing several tokens at once mixes two wordings into one sentence ("So there has 5 * 5 = 25 pens") while the last
 number may still be right; this sees it.
@@ -37,7 +37,7 @@ def fill(wording: str) -> str:
 
 
 def formed(problem: Problem, text: str) -> bool:
-    """Sentences are wordings with the problem's names and things, sums are right, the last result follows ``####``."""
+    """Sentences use the problem's names and things, arithmetic is correct, the last result follows ``####``."""
     plain = " ".join(TEMPLATE.sub(" ", text).split())
     body, mark, number = plain.partition(" #### ")
     results = [result_of(sentence, problem.facts) for sentence in SENTENCE.split(body)]
@@ -54,7 +54,7 @@ def result_of(sentence: str, facts: Mapping[str, str]) -> int | None:
 
 
 def is_true(parts: Mapping[str, str | None], sign: str, facts: Mapping[str, str]) -> bool:
-    """Whether names and things are the problem's and the equation holds; a division leaves no rest."""
+    """Whether names and things are the problem's and the equation holds; a division leaves no remainder."""
     people = {facts["first"], facts["second"], facts["pronoun"]}
     if parts.get("name", facts["first"]) not in people or parts.get("things", facts["things"]) != facts["things"]:
         return False

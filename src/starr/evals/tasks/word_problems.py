@@ -87,7 +87,7 @@ def grade(problem: Problem, text: str) -> bool:
 
 
 def final_number(text: str) -> int | None:
-    """The number behind the last ####; None without one."""
+    """The number after the last ####; None without one."""
     found = re.findall(r"####\s*(-?\d+)", text)
     return int(found[-1]) if found else None
 

@@ -115,7 +115,7 @@ def draw_operand(rng: Random, kind: str, amount: int, amounts: tuple[int, int]) 
 
 @cache
 def operands(sign: str, amount: int, amounts: tuple[int, int]) -> tuple[int, ...]:
-    """The numbers of one digit that lead to an amount of the range, divisions without rest."""
+    """The numbers of one digit that lead to an amount of the range, divisions without remainder."""
     exact = (k for k in range(2, 10) if sign != "/" or amount % k == 0)
     return tuple(k for k in exact if amounts[0] <= compute(sign, amount, k) <= amounts[1])
 

@@ -1,4 +1,4 @@
-"""Three processes: the watch, which keeps the clock and counts; the first process inside; and the program's.
+"""Three processes: the watch, which keeps time and counts; the first process inside; and the program's.
 
 In namespaces the first process inside is process 1, so that its end ends every other. The program's process has one
 handle, for its verdict. Set-up that fails is told on the handle ``report``, which is closed before the program runs.
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def failed(error: Exception) -> dict[str, Any]:
-    """An answer that tells why the sandbox could not be set up; ``errno`` 0 where it is no matter of the kernel's."""
+    """An answer that says why the sandbox could not be set up; ``errno`` is 0 where the kernel was not the reason."""
     number = error.errno if isinstance(error, OSError) else 0
     return {"failed": f"{type(error).__name__}: {error}", "errno": number, "closed": isinstance(error, Closed)}
 
@@ -117,7 +117,7 @@ def ending(status: int) -> str:
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
         return ENDS.get(number, f"killed by signal {number}")  # type: ignore[call-overload,no-any-return]
-    return f"left early with status {os.WEXITSTATUS(status)}"
+    return f"exited early with status {os.WEXITSTATUS(status)}"
 
 
 def inside(request: Request, verdict: int, report: int, secret: int) -> None:

@@ -115,5 +115,5 @@ def only(number: int, place: int, jump: int, value: int) -> list[bytes]:
 
 
 def step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    """One instruction; jumps count the instructions to leave out."""
+    """One instruction; jumps count the instructions to skip."""
     return struct.pack("=HBBI", code, if_true, if_false, value)

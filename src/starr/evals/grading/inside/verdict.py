@@ -31,7 +31,7 @@ def witness(pipe: int, secret: int) -> tuple[list[Any], Callable[[str], None]]:
 
     def report(wait: Callable[[], bool], write: Callable[[int, bytes], int], key: bytes) -> None:
         wait()
-        verdict = "passed" if done == [None] and not words else (words or ["left without a word"])[0]
+        verdict = "passed" if done == [None] and not words else (words or ["exited without a verdict"])[0]
         write(pipe, key + verdict.encode(errors="replace")[:VERDICT_BYTES])
         leave(0)
 

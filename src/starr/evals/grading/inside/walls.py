@@ -85,7 +85,7 @@ def private_root(folder: str, disk: int) -> None:
 
 
 def open_to_all(path: str) -> bool:
-    """Whether a stranger may walk to this file; a library in root's home would be lost to him."""
+    """Whether a stranger may walk to this file; a library in root's home would be out of reach."""
     while (path := os.path.dirname(path)) != os.sep:
         if not os.stat(path).st_mode & 0o001:
             return False
