@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from html import escape
+
 import pytest
 
+from starr.viewer.html import page as page_of
 from tests.viewer.traces import WORDS, make
 
 pytestmark = pytest.mark.browser
@@ -45,6 +48,17 @@ def test_it_opens_after_the_first_commits_with_a_life_to_read(show):
     assert f"Position {first}" in one.page.text_content("#life-now")
     assert one.page.is_visible("#life-chart")
     assert one.page.text_content("#now").strip() == f"2 of {max(len(trace['steps']) for trace in traces)} forwards"
+
+
+def test_a_page_that_is_drawn_in_a_hidden_frame_does_not_complain(browser):
+    """As on the live page, where the frame is shown a moment later."""
+    inside = escape(page_of([make(length=24)], "hidden"), quote=True)
+    page, troubles = browser.new_page(), []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.set_content(f'<iframe srcdoc="{inside}" style="width:0;height:0;border:0"></iframe>')
+    page.frames[1].wait_for_selector("[data-ready]", state="attached")
+    page.close()
+    assert troubles == []
 
 
 @pytest.mark.parametrize("width", [390, 1280])

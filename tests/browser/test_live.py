@@ -9,18 +9,20 @@ pytestmark = pytest.mark.browser
 
 
 def test_the_page_shows_a_run_and_then_its_steps(browser, writer):  # noqa: F811
-    with running(lambda: writer, api_key="secret", frame=0.0) as here:
+    defaults = {"strategy": "starr", "block_length": None, "max_tokens": 20}
+    with running(lambda: writer, api_key="secret", frame=0.0, defaults=defaults) as here:
         page = browser.new_page()
         page.set_default_timeout(60_000)
         troubles = []
         page.on("pageerror", lambda error: troubles.append(str(error)))
         page.goto(here.url)
-        page.fill("#max_tokens", "20")
         page.click("#run")
         page.wait_for_function("document.getElementById('error').textContent.includes('key')")
         page.fill("#key", "secret")
         page.dispatch_event("#key", "change")
         page.wait_for_function("document.querySelectorAll('#strategies option').length > 10")
+        hints = page.evaluate("['strategy', 'cache', 'max_tokens', 'block_length'].map((id) => at(id).placeholder)")
+        assert hints == ["starr", "the model's", "20", "whole"], "an empty field shows what the server takes"
         page.click("#run")
         page.wait_for_selector("#viewer:not([hidden])")
         shown = page.text_content("#canvas")

@@ -21,14 +21,14 @@ def said(capsys, *arguments: str) -> str:
 
 def test_show_says_how_its_authors_run_it(folder, capsys):
     shown = json.loads(said(capsys, "models", "show", folder, "--json"))
-    assert shown["attention"] == "block-causal, 4 positions a block"
+    assert shown["attention"] == "block-causal, 4 positions per block"
     assert (shown["strategy"], shown["cache"]) == ("threshold:origin=sdar,tau=0.85", "exact")
 
 
 def test_show_says_how_many_positions_of_a_block_are_decided_together(tmp_path, capsys):
     one = released.fast_dllm().write(tmp_path / "model")
     shown = json.loads(said(capsys, "models", "show", str(one), "--json"))
-    assert shown["attention"].endswith(" positions a block, decided 8 at a time")
+    assert shown["attention"].endswith(" positions per block, decided 8 at a time")
 
 
 def test_run_uses_the_familys_defaults_and_options_override_them(folder, capsys):

@@ -44,6 +44,7 @@ def test_demo_shows_both_live_and_prints_the_answers(starr, monkeypatch):
     assert result.out.startswith("threshold: ")
     head, *rows, blank, ratio, more = result.out[result.out.index("strategy  ") :].splitlines()
     assert head.split()[:6] == ["strategy", "answer", "right", "formed", "both", "forwards"]
+    assert max(map(len, (head, *rows))) <= 80
     assert [row.split()[0] for row in rows] == ["threshold", "starr"]
     assert blank == ""
     assert "fewer forwards" in ratio
@@ -72,7 +73,7 @@ def test_batch_sizes():
 @pytest.fixture
 def quick(monkeypatch):
     """Half precision is not tried in a child process."""
-    found = {"bfloat16": Outcome("died of signal 4"), "float16": Outcome(even=True, gains={"256": 2.0})}
+    found = {"bfloat16": Outcome("killed by signal 4"), "float16": Outcome(even=True, gains={"256": 2.0})}
     for module in ("starr.model.numbers", "starr.model.device"):
         monkeypatch.setattr(f"{module}.outcome", found.__getitem__)
 
@@ -82,7 +83,7 @@ def test_doctor_reports_and_advises(starr, quick):
     assert result.code == 0
     assert "ok   torch 2" in result.out
     assert "bundled model: loads and decodes" in result.out
-    assert "note bfloat16 on cpu: died of signal 4\n     → Keep float32" in result.out
+    assert "note bfloat16 on cpu: killed by signal 4\n     → Keep float32" in result.out
     assert "ok   float16 on cpu: works, 2.0 x as fast as float32 at width 256" in result.out
     states = {finding["state"] for finding in json.loads(starr("doctor", "--json").out)}
     assert states <= {"ok", "note"}

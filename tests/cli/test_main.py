@@ -25,7 +25,7 @@ STARR = [sys.executable, "-m", "starr.cli.main"]
         (["run", "x", "--max-tokens=1.5"], ["--max-tokens must be a whole number, got '1.5'."]),
         (["serve", "--port", "99999"], ["--port", "65535", "'99999'"]),
         (["run", "Tom", "has", "5"], ["'has 5'", "put quotes around a text of several words", "starr run --help"]),
-        (["race"], ["PROMPT"]),
+        (["trace", "show"], ["FILE"]),
     ],
 )
 def test_wrong_usage_is_one_line_and_code_2(starr, arguments, words):
@@ -58,7 +58,23 @@ def test_errors_become_one_line(monkeypatch, starr, error, code, words):
     assert "Traceback" in starr("run", "x", "--debug").err
 
 
-@pytest.mark.parametrize(("error", "code"), [(KeyboardInterrupt(), 130), (BrokenPipeError(32, "Broken pipe"), 0)])
+def wrapped_by_python():
+    """Ctrl-C while a class is being made, as in the middle of an import."""
+
+    class Interrupted:
+        def __set_name__(self, owner, name):
+            raise KeyboardInterrupt
+
+    try:
+        type("Owner", (), {"field": Interrupted()})
+    except BaseException as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(KeyboardInterrupt(), 130), (wrapped_by_python(), 130), (BrokenPipeError(32, "Broken pipe"), 0)],
+)
 def test_interruption_and_broken_pipe_are_quiet(monkeypatch, starr, error, code):
     def fail(*_, **__):
         raise error

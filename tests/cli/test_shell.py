@@ -9,8 +9,15 @@ from pathlib import Path
 import pytest
 
 from starr.errors import counted
+from starr.viewer.words import LOOK
 
 STARR = [sys.executable, "-m", "starr"]
+
+GONE = (
+    "Elect the answer", "Elect an answer", "count out", "unkind end", "They part at", " elected ", "the most is",
+    "budget where nobody says else", "says of itself", "without chance", "by its own chance", "As of lm_eval",
+    "answer rightly", "Ask another one", "died of signal", "left without a word", "Make the verb known",
+)  # fmt: skip
 
 
 def call(arguments, **more):
@@ -28,8 +35,19 @@ def test_a_piped_prompt_needs_no_dash(tiny):
     assert piped.stdout.split('"stats"')[0] == dashed.stdout.split('"stats"')[0]
 
 
-def test_an_empty_pipe_is_told_what_to_give():
-    child = call(["run"], stdin=subprocess.DEVNULL)
+@pytest.mark.parametrize(
+    "verb", [["race", "--strategies", "starr", "--max-tokens", "4"], ["choose", "--choices", "a|b"]]
+)
+def test_every_verb_that_takes_a_prompt_reads_a_pipe(tiny, verb):
+    flags = [*verb, "--model", tiny, "--json", "--quiet"]
+    piped = call(flags, input="hello")
+    assert (piped.returncode, piped.stderr) == (0, "")
+    assert piped.stdout
+
+
+@pytest.mark.parametrize("verb", [["run"], ["race"], ["choose", "--choices", "a|b"]])
+def test_an_empty_pipe_is_told_what_to_give(verb):
+    child = call(verb, stdin=subprocess.DEVNULL)
     assert (child.returncode, child.stdout) == (2, "")
     assert all(word in child.stderr for word in ("PROMPT", "pipe"))
 
@@ -95,7 +113,7 @@ def test_helps_name_every_result_and_every_task(starr):
     assert MODULES.keys() <= set(re.findall(r"[\w-]+", starr("eval", "--help").out))
 
 
-@pytest.mark.parametrize("verb", ["run", "chat", "race", "bench"])
+@pytest.mark.parametrize("verb", ["run", "chat", "race", "bench", "strategies"])
 def test_the_fields_own_word_stands_beside_ours(starr, verb):
     assert re.search(r"revoked? \(remask(ed)?\)", " ".join(starr(verb, "--help").out.split()))
 
@@ -107,17 +125,20 @@ def test_numbers_agree_with_their_nouns():
 def test_words_that_nobody_says_are_gone():
     """Phrases that no speaker of the field's English would use, in what people read."""
     root = Path(__file__).parents[2]
-    files = [
-        *(root / "src").rglob("*.py"),
-        *(root / "src").rglob("*.js"),
-        *(root / "docs").glob("*.md"),
-        root / "README.md",
-    ]
+    sources = [file for kind in ("py", "js", "html") for file in (root / "src").rglob(f"*.{kind}")]
+    files = [*sources, *(root / "benchmarks").glob("*.py"), *(root / "docs").glob("*.md"), root / "README.md"]
     text = "\n".join(file.read_text(encoding="utf8") for file in files)
-    assert not [
-        word for word in ("Elect the answer", "count out", "unkind end", "They part at", "elected ") if word in text
-    ]
-    assert "revoke (remask)" in (root / "README.md").read_text(encoding="utf8")
+    assert not [phrase for phrase in GONE if phrase in text]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/strategies.md", "src/starr/server/live.html"])
+def test_pages_that_people_meet_first_say_remask(page):
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf8")
+    assert re.search(r"revoked? \(remask(ed)?\)", text)
+
+
+def test_the_viewers_legend_says_remask():
+    assert "revoked (remasked)" in LOOK["held"].meaning
 
 
 def test_a_machine_in_words():

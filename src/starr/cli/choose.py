@@ -19,7 +19,10 @@ from starr.errors import InputError
 class ChooseOptions(ModelFlags):
     """The flags of ``starr choose``."""
 
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="The prompt, or a text with [MASK]; - reads it.")]
+    prompt: Annotated[
+        str | None,
+        typer.Argument(metavar="PROMPT", help="The prompt, or a text with [MASK]; - or a pipe reads standard input."),
+    ] = None
     choices: Annotated[
         list[str], typer.Option("--choices", help="yes|no, or a JSON list; once for each [MASK] of a text.")
     ]
@@ -38,7 +41,7 @@ def listed(text: str) -> list[str]:
 
 
 def add(app: typer.Typer) -> None:
-    """Make the verb known."""
+    """Add ``starr choose``."""
     verb(app, "choose", ChooseOptions, choose)
 
 

@@ -1,4 +1,4 @@
-"""``starr demo``: one bundled problem, one token per step and by STaRR, side by side."""
+"""``starr demo``: one bundled problem, one token per step and with STaRR, side by side."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 STRATEGIES = ("confidence", "starr")
 PROBLEM = 0  # the first: three steps of reasoning; both strategies solve it
-HEAD = ("strategy", "answer", "right", "formed", "both", "forwards", "seconds", "tokens/forward", "revocations")
+HEAD = ("strategy", "answer", "right", "formed", "both", "forwards", "seconds", "revocations")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ def add(app: typer.Typer) -> None:
 
 
 def demo(options: DemoOptions) -> None:
-    """Solve a problem by one token per step and by STaRR.
+    """Solve a problem one token per step and with STaRR.
 
     Both run live on the bundled model or another; the answers, forwards, seconds and their ratios follow.
     """
@@ -112,5 +112,4 @@ def row(problem: Problem, run: Generation) -> tuple[object, ...]:
     stats = run.stats
     answer = run.text.rpartition("####")[2].strip() or "none"
     words = ["yes" if good else "no" for good in grades(problem, run).values()]
-    speed = round(stats.tokens_per_forward, 2)
-    return run.strategy, answer, *words, stats.forwards, round(stats.seconds, 2), speed, stats.revocations
+    return run.strategy, answer, *words, stats.forwards, round(stats.seconds, 2), stats.revocations

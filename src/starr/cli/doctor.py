@@ -87,7 +87,7 @@ def devices() -> Iterator[Finding]:
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = torch.get_num_threads()
-    advice = f"Set OMP_NUM_THREADS={cores} or less: more threads than cores slow each other." if threads > cores else ""
+    advice = f"Set OMP_NUM_THREADS={cores} or less: too many threads slow each other down." if threads > cores else ""
     yield Finding("note" if advice else "ok", f"cpu: {counted(cores, 'core')}, {counted(threads, 'thread')}", advice)
     for index in range(torch.cuda.device_count()):
         card = torch.cuda.get_device_properties(index)
@@ -111,7 +111,7 @@ def formats() -> Iterator[Finding]:
             continue
         speed = ", ".join(f"{gain:.1f} x as fast as float32 at width {width}" for width, gain in found.gains.items())
         limit = f" with {found.isa}" if found.isa else ""
-        alike = "" if found.even else "; a row gives other numbers alone than in a batch"
+        alike = "" if found.even else "; a row gives different numbers alone than in a batch"
         yield Finding("ok", f"{name} on cpu{limit}: works, {speed}{alike}")
 
 

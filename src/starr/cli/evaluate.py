@@ -58,7 +58,7 @@ def evaluate(options: EvalOptions) -> None:
 
     Tasks: word-problems, list-functions, lines and grids (in the package), gsm8k, math500, humaneval, mbpp. Right is
     the answer's grade, formed says that every part of the text is one that the task allows, and comparisons go by both;
-    of the last four only the answer is graded. Samples are written as they finish; results.json and
+    for the last four, only the answer is graded. Samples are written as they finish; results.json and
     report.html follow. `starr eval merge FOLDER... -o OUT` joins shards.
     """
     from starr.evals.run.evaluate import Evaluation, carry_out, merge_runs, run_evaluation
@@ -71,7 +71,7 @@ def evaluate(options: EvalOptions) -> None:
         show(merge_runs(options.folders or [], options.out), options.out, options)
         return
     if options.folders:
-        raise InputError(f"eval takes one TASK, got also {options.folders[0]}.", param="task")
+        raise InputError(f"eval takes one TASK, but also got {options.folders[0]}.", param="task")
     runs = make_runs(options.strategy or ["starr"], options.cache or ["none"], options.block_length, options.ice)
     if options.until_sure is not None and len(runs) < 2:
         raise InputError("--until-sure compares runs: give at least two strategies or caches.", param="until_sure")

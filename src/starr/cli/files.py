@@ -11,7 +11,7 @@ from starr.errors import InputError
 
 
 def check_out(path: Path | None, option: str) -> None:
-    """Raise unless a file can be written at ``path``, so that no finished work is lost for a misspelt folder."""
+    """Raise unless a file can be written at ``path``, so that no finished work is lost to a misspelt folder."""
     if path is None:
         return
     if path.is_dir():
@@ -39,15 +39,17 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def read_text(path: Path, option: str) -> str:
-    """The text of a file, or one line about why not."""
+    """The text of a file, or a one-line error that says why not."""
     try:
         return decode(path.read_bytes(), str(path))
     except OSError as error:
         raise InputError(f"{option}: cannot read {path}: {error.strerror}.", param=option) from None
 
 
-def read_prompt(prompt: str) -> str:
-    """The prompt itself, or standard input for ``-``; it must be UTF-8 and not blank."""
+def read_prompt(prompt: str | None) -> str:
+    """The prompt itself, or standard input for ``-`` or where one is piped in; it must be UTF-8 and not blank."""
+    if prompt is None:
+        prompt = "" if sys.stdin.isatty() else "-"
     if prompt == "-":
         prompt = decode(sys.stdin.buffer.read(), "Standard input")
     text = decode(os.fsencode(prompt), "The prompt")

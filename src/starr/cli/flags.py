@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from starr.model.files.memory import Room
     from starr.model.load import Model
 
+Prompt = Annotated[str | None, typer.Argument(metavar="PROMPT", help="The prompt; - or a pipe reads standard input.")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="File to write.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Live = Annotated[bool, typer.Option("--live", help="Show the canvas filling in the terminal.")]
@@ -27,7 +28,7 @@ TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
 
 
 def option_flags(door: str = FLAG, *, leave: Sequence[str] = ()) -> Any:
-    """A field of type ``Options`` that stands for one flag per option that a door shows, but those left out."""
+    """A field of type ``Options`` that stands for one flag per option that a door shows, except those left out."""
     shown = tuple(option for option in options_at(door) if option.name not in leave)
     return field(default=Options(), metadata={SHOWN: shown})
 
@@ -39,7 +40,7 @@ def annotation_of(option: DecodingOption) -> Any:
 
 
 def flag_of(name: str, *, absent: str = "") -> Any:
-    """The flag of an option: its help, and what it means not to give it."""
+    """The flag of an option: its help, and what leaving it out means."""
     option = by_name()[name]
     dashed = "--" + name.replace("_", "-")
     switch = (f"{dashed}/--no-{dashed[2:]}" if option.nullable else dashed,) if option.type == "bool" else ()
@@ -71,7 +72,7 @@ class ModelFlags(Common):
 
     threads: Annotated[
         int | None,
-        typer.Option(help="CPU threads for each forward.", show_default="by the model's size and the idle cores"),
+        typer.Option(help="CPU threads for each forward.", show_default="chosen by model size and idle cores"),
     ] = None
 
     def load(self) -> Model:

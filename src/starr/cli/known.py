@@ -1,4 +1,4 @@
-"""What is said once to somebody who asks a small model for more than it knows."""
+"""The remark, printed once, for somebody who asks a small model for more than it knows."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ if TYPE_CHECKING:
     from starr.model.known import Prompt
     from starr.model.load import Model
 
+WORDS = 3  # that are named
+
 
 def remark(model: Model, prompt: Prompt, quiet: bool) -> None:
-    """One line on standard error where a prompt is far from all that the model was trained on."""
+    """One line on standard error where a prompt is unlike anything that the model was trained on."""
     known = model.known
     if known is not None and known.strangeness(prompt) > known.limit:
-        note(f"({model.name} knows only {known.about}: this prompt is unlike those, so expect nonsense)", quiet)
+        words = [f'"{word}"' for word in known.unseen(prompt)[:WORDS]]
+        why = f"it has never seen {' or '.join(words)}" if words else "this prompt is unlike those"
+        note(f"({model.name} knows only {known.about}: {why}, so the answer may be nonsense)", quiet)
 
 
 def remark_turns(model: Model, quiet: bool) -> bool:

@@ -22,7 +22,7 @@ def add(app: typer.Typer) -> None:
 
 
 def lm_eval(
-    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT", help="As of lm_eval.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="ARGUMENT", help="lm_eval's own.")] = None,
 ) -> None:
     """Run lm_eval with our models.
 

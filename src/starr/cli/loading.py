@@ -1,4 +1,4 @@
-"""A bar on standard error while a large model's tensors are read."""
+"""A progress bar on standard error while a large model's tensors are read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PATIENCE = 1.0  # seconds without a bar: a small model is there before
 
 @contextmanager
 def loading_bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """What ``starr.load`` calls with tensors read, of how many; None where nobody looks."""
+    """What ``starr.load`` calls with the tensors read so far and their total; None unless on a terminal."""
     if quiet or not sys.stderr.isatty():
         yield None
         return

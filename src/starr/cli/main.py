@@ -59,8 +59,8 @@ def explain(error: BaseException, arguments: list[str]) -> tuple[str, int]:
             return str(error), error.exit_code
         case typer.TyperException():
             return usage(error, arguments), 2
-        case KeyboardInterrupt() | typer.Abort():
-            return "", 130
+        case KeyboardInterrupt() | typer.Abort() | RuntimeError(__cause__=KeyboardInterrupt()):
+            return "", 130  # while torch is imported, Python wraps the interruption in a RuntimeError
         case BrokenPipeError() | SystemExit(__context__=BrokenPipeError()):  # `starr … | head` has read what it wanted
             return "", 0
         case SystemExit():

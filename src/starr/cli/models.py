@@ -1,4 +1,4 @@
-"""``starr models``: which models there are, and what a checkpoint says of itself."""
+"""``starr models``: which models there are, and what a checkpoint says about itself."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class ShowModelOptions(Common):
 
 def add(app: typer.Typer) -> None:
     """Add ``starr models`` and its verbs."""
-    models = family(app, "models", "Models: which there are, and what a checkpoint holds.", ListModelsOptions, show_all)
+    models = family(app, "models", "List models, or show what a checkpoint holds.", ListModelsOptions, show_all)
     verb(models, "list", ListModelsOptions, show_all)
     verb(models, "show", ShowModelOptions, show_one)
 
 
 def show_all(options: ListModelsOptions) -> None:
-    """List models of the families that are read."""
+    """List models of the supported families."""
     rows = [{"name": name, "family": kind, "here": is_here(name), "about": about} for name, kind, about in KNOWN]
     if options.json:
         print(dump(rows))
@@ -78,7 +78,7 @@ def show_all(options: ListModelsOptions) -> None:
 
 
 def said(value: Any) -> str:
-    """A fact as a person writes it."""
+    """A value as a person would write it."""
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
@@ -94,7 +94,7 @@ def is_here(name: str) -> bool:
 
 
 def show_one(options: ShowModelOptions) -> None:
-    """Show what a checkpoint says of itself."""
+    """Show what a checkpoint says about itself."""
     from starr.model.load import read_folder
 
     folder, name = find(options.name)
@@ -158,11 +158,11 @@ def describe(spec: ModelSpec, tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def attention(spec: ModelSpec) -> str:
-    """Who sees whom, and how many positions of a block are decided together where its authors do not take all."""
+    """Which positions attend to which, and how many of a block are decided together where that is not all of them."""
     if spec.block_length is None:
         return "full"
     parts = f", decided {spec.habits.window} at a time" if spec.habits.window else ""
-    return f"block-causal, {spec.block_length} positions a block{parts}"
+    return f"block-causal, {spec.block_length} positions per block{parts}"
 
 
 def parameters(shape: Shape) -> int:

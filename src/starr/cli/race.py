@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from starr.cli.files import check_out, read_prompt, write
-from starr.cli.flags import Decode, Json, Live, Out, option_flags
+from starr.cli.flags import Decode, Json, Live, Out, Prompt, option_flags
 from starr.cli.known import remark
 from starr.cli.report import clip, dump, note, table
 from starr.cli.verb import verb
@@ -32,7 +32,7 @@ LEAST_ROOM = 30  # characters of a text beside the figures
 class RaceOptions(Decode):
     """The flags of ``starr race``."""
 
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="The prompt; - reads standard input.")]
+    prompt: Prompt = None
     strategies: Annotated[str, typer.Option(help="Text forms separated by commas, or all.")] = (
         "confidence,threshold,starr"
     )
@@ -93,7 +93,7 @@ def split_forms(text: str) -> list[str]:
 
 
 def servable(model: Model, prompt: str, runner: Strategy, decoding: Options, quiet: bool) -> bool:
-    """Whether a strategy can be had with these options; says why not, if it is the strategy or its cache."""
+    """Whether a strategy can be used with these options; says why not, if the strategy or its cache is the reason."""
     from starr.api import request_of
     from starr.decode.check import check_request
 
@@ -110,7 +110,7 @@ def servable(model: Model, prompt: str, runner: Strategy, decoding: Options, qui
 def run_lanes(
     model: Model, prompt: str, runners: list[Strategy], decoding: Options, live: bool
 ) -> Iterable[Generation]:
-    """One after the other, so that each has the machine to itself and seconds compare."""
+    """One after the other, so that each has the machine to itself and seconds are comparable."""
     import starr
 
     lanes = [replace(decoding, strategy=runner).keywords() for runner in runners]
@@ -145,7 +145,7 @@ def is_right(text: str, answer: str) -> bool:
 
 
 def as_dicts(results: list[Generation], grades: list[dict[str, bool]]) -> list[dict[str, Any]]:
-    """What ``starr run --json`` prints of each, and its grades where they are known."""
+    """What ``starr run --json`` prints for each, and its grades where they are known."""
     return [result.to_dict() | known for result, known in zip(results, grades, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""``starr reproduce``: the paper's tables and figures on any model; ``starr analyze``: its patterns in own traces."""
+"""``starr reproduce``: the paper's tables and figures on any model; ``starr analyze``: its patterns in your traces."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def run(options: ReproduceOptions) -> None:
 
 
 def command(name: str, options: ReproduceOptions) -> str:
-    """The command that makes this one result again: every option of it that is not the default."""
+    """The command that reproduces this one result, with every option that is not the default."""
     parts = ["starr reproduce", name, f"--task {options.task}"]
     flags = [(field.name, getattr(options, field.name), field.default) for field in fields(options)]
     given = [flag for flag in flags if flag[0] in COUNTS]
@@ -121,7 +121,7 @@ def analyze(options: AnalyzeOptions) -> None:
     for result in results:
         print(dump(list(result.rows)) if options.json else show(result.title, result.rows))
     if options.out is not None:
-        where = context("starr analyze " + " ".join(map(str, options.files)), traces[0].get("model", ""), "own traces")
+        where = context("starr analyze " + " ".join(map(str, options.files)), traces[0].get("model", ""), "your traces")
         for result in results:
             write_result(result, where, options.out)
         note(f"wrote {options.out}", options.quiet)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from starr.cli.files import check_out, read_prompt, write
-from starr.cli.flags import Decode, Json, Live, Out
+from starr.cli.flags import Decode, Json, Live, Out, Prompt
 from starr.cli.known import remark
 from starr.cli.ray import Workers
 from starr.cli.report import dump, figures, note
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 class RunOptions(Decode, Workers):
     """The flags of ``starr run``."""
 
-    prompt: Annotated[
-        str | None, typer.Argument(metavar="PROMPT", help="The prompt; - or a pipe reads standard input.")
-    ] = None
+    prompt: Prompt = None
     input: Annotated[
         Path | None, typer.Option("--input", help='Many prompts, one JSON line each: {"prompt": "..."} or "...".')
     ] = None
@@ -47,7 +45,7 @@ class RunOptions(Decode, Workers):
     ] = False
 
     def resolved(self) -> Options:
-        """As of every verb that decodes, and whether the prompt is text with holes, and whether steps are kept."""
+        """The options of every verb that decodes, and whether the prompt has holes and whether steps are kept."""
         return replace(super().resolved(), infill=self.infill, trace=bool(self.trace or self.html))
 
     def room(self) -> Room:
@@ -66,10 +64,8 @@ def run(options: RunOptions) -> None:
 
     The text goes to standard output, the figures to standard error.
     """
-    if options.prompt is None and options.input is None and not sys.stdin.isatty():
-        options = replace(options, prompt="-")  # something was piped in
-    if (options.prompt is None) == (options.input is None):
-        raise InputError("run takes a PROMPT (or -), or --input FILE, and not both.", param="prompt")
+    if options.prompt is not None and options.input is not None:
+        raise InputError("run takes a PROMPT (or -) or --input FILE, not both.", param="prompt")
     for path, name in ((options.out, "--out"), (options.trace, "--trace"), (options.html, "--html")):
         check_out(path, name)
     if options.input is not None:
@@ -79,7 +75,6 @@ def run(options: RunOptions) -> None:
     elif options.ray is not None or options.resume:
         raise InputError("--ray and --resume are for --input.", param="input")
     else:
-        assert options.prompt is not None
         run_one(options, read_prompt(options.prompt))
 
 

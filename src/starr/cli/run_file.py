@@ -34,6 +34,22 @@ def run_file(options: RunOptions, path: Path) -> None:
     done = whole_lines(options.out) if options.resume and options.out else 0
     prompts = [row["prompt"] for row in rows[done:]]
     results = here(options, prompts) if size is None else on_workers(options, size, prompts)
+    try:
+        failed = write_all(options, rows, results, done)
+    except KeyboardInterrupt:
+        if options.out is not None:
+            note(f"{whole_lines(options.out)} of {len(rows)} prompts are in {options.out}; --resume continues")
+        raise
+    if options.out is not None:
+        note(f"wrote {options.out}", options.quiet)
+    if failed:
+        raise WorkError(f"{counted(len(failed), 'prompt')} failed: {'; '.join(failed[:3])}")
+
+
+def write_all(
+    options: RunOptions, rows: Sequence[dict[str, Any]], results: Iterator[dict[str, Any]], done: int
+) -> list[str]:
+    """Write each result as it comes, after the ``done`` first ones; gives what failed."""
     failed = []
     mode = "a" if done else "w"
     with open(options.out, mode, encoding="utf8") if options.out else nullcontext(sys.stdout) as stream:
@@ -44,10 +60,7 @@ def run_file(options: RunOptions, path: Path) -> None:
                 failed.append(f"line {place + 1}: {result['error']}")
             if (place + 1) * NOTES // len(rows) > place * NOTES // len(rows):
                 note(f"{place + 1} of {len(rows)} prompts", options.quiet)
-    if options.out is not None:
-        note(f"wrote {options.out}", options.quiet)
-    if failed:
-        raise WorkError(f"{counted(len(failed), 'prompt')} failed: {'; '.join(failed[:3])}")
+    return failed
 
 
 def here(options: RunOptions, prompts: Sequence[Any]) -> Iterator[dict[str, Any]]:
@@ -73,7 +86,7 @@ def on_workers(options: RunOptions, size: Size, prompts: Sequence[Any]) -> Itera
 
 
 def whole_lines(path: Path) -> int:
-    """How many results the file holds; a last line that was cut short is taken off."""
+    """How many results the file holds; a last line that was cut short is removed."""
     if not path.exists():
         return 0
     text = path.read_bytes()

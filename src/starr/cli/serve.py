@@ -49,7 +49,7 @@ class ServeOptions(ReplicaFlags, ModelFlags):
     max_rows: Annotated[int, typer.Option(help="At most this many answers in one forward.", min=1)] = 16
     max_positions: Annotated[
         int | None,
-        typer.Option(help="At most this many positions in one forward.", min=1, show_default="by the device"),
+        typer.Option(help="At most this many positions in one forward.", min=1, show_default="depends on the device"),
     ] = None
     max_queue: Annotated[
         int, typer.Option(help="At most this many waiting answers; more are refused with 429.", min=1)
@@ -84,7 +84,7 @@ class ServeOptions(ReplicaFlags, ModelFlags):
         return found if self.cache is None else found | {"cache": starr.cache(self.cache)}
 
     def say(self, text: str) -> None:
-        """A line for people; beside a server's others it is JSON as they are."""
+        """A line for people; among a server's log lines it is JSON, as they are."""
         logging.getLogger("starr.server").info(text)
 
     def served(self) -> Model:

@@ -103,7 +103,7 @@ def change(session: Session, name: str, value: str) -> tuple[Session, str]:
     strategy = strategy_of(session)
     known = [option.name for option in options_of(type(strategy))]
     if name not in known:
-        raise InputError(f"There is nothing named {name!r} to set.", hint=did_you_mean(name, [*SETTABLE, *known]))
+        raise InputError(f"There is no option {name!r} to set.", hint=did_you_mean(name, [*SETTABLE, *known]))
     text = text_form(strategy)
     kept = [part for part in text.partition(":")[2].split(",") if part and part.partition("=")[0] != name]
     return choose(session, "strategy", f"{strategy.name}:{','.join([*kept, f'{name}={value}'])}")

@@ -40,7 +40,7 @@ class ShowStrategyOptions(Common):
 
 def add(app: typer.Typer) -> None:
     """Add ``starr strategies`` and its verbs."""
-    about = "Strategies, caches, stop rules: paper, options, defaults."
+    about = "Strategies, which commit and revoke (remask) tokens; also caches and stop rules."
     strategies = family(app, "strategies", about, ListStrategiesOptions, show_all)
     verb(strategies, "list", ListStrategiesOptions, show_all)
     verb(strategies, "show", ShowStrategyOptions, show_one)
@@ -56,7 +56,7 @@ def everything() -> dict[str, list[Entry[Any]]]:
 
 
 def show_all(options: ListStrategiesOptions) -> None:
-    """List every strategy, cache, stop rule and in-place template with its options."""
+    """List them all, with their options."""
     if options.json:
         print(dump({kind: [*map(to_dict, entries)] for kind, entries in everything().items()}))
         return
@@ -67,11 +67,11 @@ def show_all(options: ListStrategiesOptions) -> None:
 
 
 def show_one(options: ShowStrategyOptions) -> None:
-    """Show one: paper, meaning, options and defaults."""
+    """Show one of them: paper, meaning, options and defaults."""
     known = {entry.name: entry for entries in everything().values() for entry in entries}
     if options.name not in known:
         hint = did_you_mean(options.name, known)
-        raise InputError(f"There is no strategy, cache or stop rule {options.name!r}.", hint=hint, param="name")
+        raise InputError(f"No strategy, cache or stop rule is named {options.name!r}.", hint=hint, param="name")
     entry = known[options.name]
     print(dump(to_dict(entry)) if options.json else describe(entry))
 

@@ -41,7 +41,7 @@ class PlotOptions(Common):
 
 def add(app: typer.Typer) -> None:
     """Add ``starr trace`` and its verbs."""
-    traces = group("Show, plot or vote on what happened in a run.")
+    traces = group("Show or plot what happened in a run, or vote on its answer.")
     app.add_typer(traces, name="trace")
     verb(traces, "show", ShowTraceOptions, show)
     verb(traces, "plot", PlotOptions, plot)

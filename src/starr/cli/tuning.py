@@ -35,11 +35,11 @@ class TuneOptions(Shared):
     random: Annotated[
         int | None, typer.Option(help="Try only this many of the grid's combinations, drawn at random.")
     ] = None
-    baseline: Annotated[str, typer.Option(help="What the accuracy is compared with.")] = "confidence"
+    baseline: Annotated[str, typer.Option(help="The strategy that accuracy is compared with.")] = "confidence"
     loss: Annotated[float, typer.Option(help="Largest loss of accuracy allowed, in points.")] = 2.0
     confidence: Annotated[float, typer.Option(help="Confidence with which the bound must hold.")] = 0.9
     calibration: Annotated[int, typer.Option(help="Items to tune on; as many again are held out.")] = 128
-    cache: Annotated[str, typer.Option(help="Cache of all candidates.")] = "none"
+    cache: Annotated[str, typer.Option(help="Cache that all candidates use.")] = "none"
     block_length: Annotated[int | None, flag_of("block_length")] = None
     out: Annotated[Path, typer.Option("-o", "--out", help="Preset file to write.")] = Path("tuned.json")
     work: Annotated[Path, typer.Option(help="Folder for the samples.")] = Path("runs/tune")

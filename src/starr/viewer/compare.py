@@ -1,4 +1,4 @@
-"""Where two runs part: the first frame at which their canvases differ, and the final texts side by side."""
+"""Where two runs diverge: the first frame at which their canvases differ, and the final texts side by side."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from starr.viewer.frames import MASKED, Trace, frames, piece
 
 SHOWN = 12
-"""Differing positions listed for the frame where two lanes part."""
+"""Differing positions listed for the frame where two lanes diverge."""
 
 
 def differences(traces: list[Trace]) -> list[dict[str, Any]]:
@@ -23,7 +23,7 @@ def differences(traces: list[Trace]) -> list[dict[str, Any]]:
 
 
 def pieces(trace: Trace) -> list[list[str | None]]:
-    """Frames as texts, None where masked: so runs of models with other vocabularies compare too."""
+    """Frames as texts, None where masked: so that runs of models with different vocabularies can be compared too."""
     rows = frames(trace)
     known = {token: piece(trace, token) for token in set(rows.ravel().tolist()) - {MASKED}}
     return [[known.get(token) for token in row] for row in rows.tolist()]

@@ -1,4 +1,4 @@
-"""One HTML file that shows traces: opened from disk, no server, no network, nothing but what stands in it."""
+"""One HTML file that shows traces: opened from disk, no server, no network, nothing but what is in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decoding seen live in a terminal: the canvas in the viewer's colours and words, one lane per run.
+"""Live decoding in a terminal: the canvas in the viewer's colours and words, one lane per run.
 
 Where the output is no terminal, plain status lines come instead: one every ten seconds, and one at the end.
 """

@@ -42,7 +42,7 @@ LANES = (("#0072b2", "#56b4e9"), ("#b84a00", "#ff8a4c"), ("#00785a", "#2fd0a0"),
 
 
 def visible(piece: str) -> str:
-    """Text safe for a terminal: control characters become their pictures, so no model text can steer the screen."""
+    """Text safe for a terminal: control characters become their pictures, so no model text can control the screen."""
     return "".join(char if char == "\n" or char.isprintable() else picture(char) for char in piece)
 
 

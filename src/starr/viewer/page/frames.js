@@ -55,7 +55,7 @@ function marginAt(lane, cell) {
   return lane.confidence[cell] - lane.threshold[cell];
 }
 
-// Why an action was not the plain word of the threshold: "slow label", "fast label", "progress rule" or "".
+// Why an action was not what the threshold alone says: "slow label", "fast label", "progress rule" or "".
 function forcedBy(lane, cell) {
   if (lane.action[cell] !== lane.decided[cell]) return "progress rule";
   if (lane.label && lane.action[cell] !== KEEP && lane.label[cell] === SLOW) return "slow label";

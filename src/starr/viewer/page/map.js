@@ -6,7 +6,7 @@ const LEAST_CELL = 6, MOST_CELL = 24, FOLD = 14;
 // Sizes of a cell, how many columns there are, and the width of the strip that stands for folded end-of-text.
 function mapSizes(lane, room, zoom, whole) {
   const columns = whole ? lane.length : foldAt(lane), strip = columns < lane.length ? FOLD : 0;
-  const even = Math.min(MOST_CELL, (room - AXIS.left - strip - 2) / columns);
+  const even = Math.min(MOST_CELL, Math.max(0, room - AXIS.left - strip - 2) / columns);
   const width = zoom === "fit" ? (even >= LEAST_CELL ? Math.floor(even) : even) : Number(zoom);
   return { width, height: Math.max(LEAST_CELL, Math.min(width, 14)), columns, strip };
 }
@@ -131,6 +131,6 @@ function showMapLegend(list, note, lane) {
   }
   list.append(element("li", {}, "▬ thin: not queried in this forward"), element("li", {}, "▭ frame: window (block)"));
   note.textContent = lane.threshold ? "Colour is confidence minus threshold." :
-    "This strategy compares with no threshold: colour is confidence.";
+    "This strategy uses no threshold: colour is confidence.";
   if (foldAt(lane) < lane.length) note.textContent += " The end-of-text tokens (∎) after the answer are folded into one strip.";
 }
