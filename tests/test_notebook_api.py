@@ -39,6 +39,12 @@ def test_reprs_are_short_and_say_what_matters(traced, model):
     assert len(repr(traced.trace)) < 200
     assert "forwards" in repr(traced)
     assert "16 positions" in repr(traced.trace)
+    assert all(len(repr(step)) < 100 for step in traced.trace.steps)
+    step = traced.trace.steps[0]
+    assert f"{step.action.count(1)} commit" in repr(step)
+    one = starr.generate(model, "some prompt", max_tokens=1, trace=True)
+    assert "1 forward," in repr(one)
+    assert "1 step, 1 position," in repr(one.trace)
 
 
 def test_the_reference_shows_every_name_of_the_door():

@@ -110,5 +110,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """What there is, before any of it is imported."""
+    """The public names, before any of them is imported."""
     return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

@@ -87,7 +87,7 @@ def resolved(options: AnyOptions) -> AnyOptions:
 
 
 def for_model(options: AnyOptions, model: Model) -> AnyOptions:
-    """The options with the model's own strategy and cache where none was named."""
+    """The options, with the model's own strategy and cache where none was named."""
     return replace(options, strategy=own_strategy(options, model), cache=own_cache(options, model))
 
 
@@ -132,7 +132,7 @@ def prompt_tokens(model: Model, prompt: Prompt, chat: bool | None) -> tuple[list
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """A prompt and the canvas behind it."""
+    """A prompt and the canvas after it."""
 
     prompt: list[int]
     canvas: Layout
@@ -142,14 +142,14 @@ class Laid:
 
 
 def request_of(model: Model, prompt: Prompt, options: Options, *, stream: bool = False) -> Request:
-    """A row with ``max_tokens`` masks behind the prompt, a template in their place, or a text with holes."""
+    """A row with ``max_tokens`` masks after the prompt, a template in their place, or a text with holes."""
     if options.infill:
         return make_request(model, holed(model, prompt, options), replace(options, eos="never"), stream)
     return make_request(model, laid(model, prompt, options), options, stream)
 
 
 def laid(model: Model, prompt: Prompt, options: Options) -> Laid:
-    """The prompt, and a canvas of masks or of an ``ice`` template behind it."""
+    """The prompt, and a canvas of masks or of an ``ice`` template after it."""
     tokens, text = prompt_tokens(model, prompt, options.chat)
     check_length(len(tokens), options.max_tokens, model.spec.max_length)
     encode, mask = model.tokenizer.encode, model.spec.mask_id
@@ -161,9 +161,9 @@ def laid(model: Model, prompt: Prompt, options: Options) -> Laid:
 
 
 def holed(model: Model, prompt: Prompt, options: Options) -> Laid:
-    """A canvas that is the whole text; no end-of-text ends it."""
+    """A canvas that is the whole text; it does not end at an end-of-text."""
     if not isinstance(prompt, str) or options.ice is not None:
-        raise InputError("Infilling takes a text with [MASK:n] holes, and no ice.", param="prompt")
+        raise InputError("Infilling takes a text with [MASK:n] holes and cannot be used with ice.", param="prompt")
     spec = model.spec
     canvas = infill_layout(prompt, model.tokenizer.encode, spec.mask_id, spec.max_length)
     return Laid([] if spec.bos_id is None else [spec.bos_id], canvas, prompt, ends=False)
@@ -227,8 +227,8 @@ def is_many(prompt: Any) -> bool:
     kinds = {kind_of(part) for part in prompt}
     if len(kinds) > 1 or "other" in kinds:
         raise InputError(
-            "A list of prompts holds texts, or each prompt as a list; a prompt as a list holds messages or token ids.",
-            hint=f"This one mixes: {prompt!r:.80}",
+            "A list must hold prompts (texts or lists) only, messages only or token ids only.",
+            hint=f"Got {prompt!r:.80}",
             param="prompt",
         )
     return kinds <= {"prompt"}
@@ -255,7 +255,7 @@ def infill(model: Model, text: Sequence[Any], **options: Any) -> Any: ...
 def infill(model: Model, text: Any, **options: Any) -> Any:
     """Fill the ``[MASK:n]`` holes of a text, or of each of a list; ``text`` of the result is the whole text.
 
-    ``max_tokens`` and ``chat`` play no part; the other keywords are those of ``generate``.
+    ``max_tokens`` and ``chat`` have no effect; the other keywords are those of ``generate``.
     """
     return generate(model, text, **options | {"infill": True})
 
@@ -293,7 +293,7 @@ def run_all(
 
 
 def ended(engine: Engine, event: Event, request: Request, model: Model, stops: Sequence[str]) -> Event:
-    """The event up to a stop string; a row that one ends is decoded no further, unless its trace must be whole."""
+    """The event up to a stop string; that row is decoded no further, unless its trace must be complete."""
     found = stopped(event, request, model, stops) if stops else event
     if found.done and not event.done:
         if request.trace:
@@ -304,7 +304,7 @@ def ended(engine: Engine, event: Event, request: Request, model: Model, stops: S
 
 @contextmanager
 def bar(total: int, shown: bool) -> Iterator[Callable[[], None]]:
-    """A bar on standard error, where it is asked for; yields what to call after each result."""
+    """A progress bar on standard error, if asked for; yields what to call after each result."""
     if not shown:
         yield lambda: None
         return
@@ -339,13 +339,13 @@ def run_stream(model: Model, request: Request, stops: Sequence[str] = ()) -> Ite
 
 @takes(BatchOptions)
 async def agenerate(model: Model, prompt: Any, **options: Any) -> Any:
-    """``generate`` in a thread of its own, so that an event loop goes on meanwhile."""
+    """``generate`` in a thread of its own, so that an event loop keeps running."""
     return await asyncio.to_thread(lambda: generate(model, prompt, **options))
 
 
 @takes(Options)
 async def astream(model: Model, prompt: Any, **options: Any) -> AsyncIterator[Event]:
-    """``stream`` with each step in a thread of its own; a loop that is left decodes no further."""
+    """``stream`` with each step in a thread of its own; leaving the loop stops decoding."""
     events = stream(model, prompt, **options)
     while (event := await asyncio.to_thread(next, events, None)) is not None:
         yield event

@@ -1,4 +1,4 @@
-"""Every error a user can meet: one line with the rule, the value and what to do.
+"""Every error that a user can meet: one line with the rule, the value and what to do.
 
 The command line prints ``str(error)`` and exits with ``exit_code``; the server answers ``status`` with the same text.
 """

@@ -44,7 +44,7 @@ class Option:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """What there is under one name."""
+    """One registered member."""
 
     name: str
     paper: str
@@ -129,7 +129,7 @@ class Registry(Generic[T]):
         return self.build(self.entries[name], split_options(rest, self.kind))
 
     def checked(self, thing: Any) -> T:
-        """A member; anything else is an error that says what is one."""
+        """A member; anything else is an error that says what a member is."""
         kinds = tuple(entry.kind for entry in self.entries.values()) if self.base is None else (self.base,)
         if not isinstance(thing, kinds):
             hint = f"Write {thing.__name__}()." if isinstance(thing, type) and issubclass(thing, kinds) else ""
@@ -273,7 +273,7 @@ def check_range(
 
 
 def bound(value: float) -> str:
-    """A bound in few characters; whole numbers in full."""
+    """A bound in a few characters; whole numbers in full."""
     if math.isinf(value) or value == MANY:
         return "∞" if value > 0 else "-∞"
     return str(value) if isinstance(value, int) else f"{value:g}"

@@ -1,4 +1,4 @@
-"""The extras: which libraries each brings, what they are for, and one line for somebody who lacks them.
+"""The extras: which libraries each brings, what they are for, and a one-line error where one is missing.
 
 Every verb asks before its work begins, so that nothing is lost to a library that is missed at the end.
 """

@@ -51,12 +51,14 @@ FOREIGN = {
     "gen_len": "max_tokens",
     "parallel_decoding": "strategy threshold, credit or hierarchy",
     "low_threshold": "strategy hierarchy",
+    "early_stop": "stop_rule eos",
     # SGLang and vLLM
     "dllm_algorithm": "strategy",
     "dllm_algorithm_config": "strategy name:option=value",
     "dllm_block_size": "block_length",
     "model_path": "model",
     # llama.cpp
+    "-n": "max_tokens",
     "n_predict": "max_tokens",
     "diffusion_algorithm": "strategy",
     "diffusion_block_length": "block_length",
@@ -65,6 +67,9 @@ FOREIGN = {
     "temp": "temperature",
 }
 """What other tools call our options → ours, and its value where it has one; docs/migrate.md is this table in prose."""
+
+NEEDLESS = {"mask_id": "It is read from the checkpoint."}
+"""What other tools ask for and nobody has to say here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +136,7 @@ class Options:
     )
     guidance: float = decoding(0.0, "Classifier-free guidance; 0 is off.", low=0.0, high=100.0)
     eos: str = decoding(
-        "normal", "End-of-text: normal, never, or last (committed after all else).", choices=("normal", "never", "last")
+        "normal", "End-of-text: normal, never, or last (committed after the rest).", choices=("normal", "never", "last")
     )
     stop: str | Sequence[str] = decoding(
         "", "End the answer before this text.", doors=(PYTHON, FLAG, SET), absent="none"
@@ -140,7 +145,7 @@ class Options:
         "none", "Rules that end a run early, joined by +: eos, prophet:option=value."
     )
     ice: str | Ice | None = decoding(
-        None, "Think in place: ice-sp, ice-pp or ice:option=value.", doors=PER_ROW, absent="off"
+        None, "In-place chain of thought: ice-sp, ice-pp or ice:option=value.", doors=PER_ROW, absent="off"
     )
     regex: str | None = decoding(
         None, "The whole answer matches this regular expression.", doors=PER_ROW, absent="any text"
@@ -178,10 +183,10 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOptions(Options):
-    """How a list of prompts is decoded: each row as ``Options`` say, so many at once."""
+    """How a list of prompts is decoded: each row by its ``Options``, and how many at once."""
 
     batch_size: int = decoding(8, "Prompts decoded together.", low=1, doors=(PYTHON,))
-    progress: bool = decoding(False, "Show a bar on standard error.", doors=(PYTHON,))
+    progress: bool = decoding(False, "Show a progress bar on standard error.", doors=(PYTHON,))
 
 
 AnyOptions = TypeVar("AnyOptions", bound=Options)
@@ -215,9 +220,10 @@ def check_option(name: str, value: Any) -> None:
 
 def ours(name: str, prefix: str = "") -> str:
     """``That is --max-tokens here.`` for ``--gen-length`` or ``gen_length``; "" for a name that nobody uses."""
-    found = FOREIGN.get(name.lstrip("-").replace("-", "_").lower(), "")
+    plain = name.lstrip("-").replace("-", "_").lower()
+    found = FOREIGN.get(name) or FOREIGN.get(plain)
     if not found:
-        return ""
+        return NEEDLESS.get(plain, "")
     option, _, value = found.partition(" ")
     shown = f"{prefix}{option.replace('_', '-')}" if prefix else option
     return f"That is {shown}{' ' + value if value else ''} here."

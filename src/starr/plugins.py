@@ -29,10 +29,10 @@ HOLDERS: list[Holder] = []
 
 
 def register(thing: Thing) -> Thing:
-    """Make a strategy, cache, stop rule or task known under its ``name``; the base class says which it is.
+    """Register a strategy, cache, stop rule or task under its ``name``; the base class says which it is.
 
-    Goes above ``@dataclass(frozen=True, kw_only=True)``. A class that is defined again, as in a notebook, takes its own
-    place; another class cannot take it.
+    Goes above ``@dataclass(frozen=True, kw_only=True)``. A class that is defined again, as in a notebook, replaces
+    itself; another class cannot take its name.
     """
     for holder in HOLDERS:
         if holder.takes(thing):

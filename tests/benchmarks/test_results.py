@@ -35,6 +35,7 @@ def test_the_plan_ends_with_enough_items_on_every_page():
     assert {page for page, _, _ in found} == set(RESULTS)
     files = {step.stem for step in found.values()}
     assert {"front", "front-lines", "parallel-grids", "table1", "table3"} <= files
+    assert {"calibrated", "calibrated-lines", "calibrated-bundled-dream", "calibrated-lines-bundled-dream"} <= files
 
 
 def test_fewer_items_and_some_pages_can_be_asked_for():

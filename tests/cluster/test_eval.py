@@ -219,7 +219,7 @@ def test_a_poison_sample_fails_alone_and_is_named(own_ray, tmp_path, tiny, rows,
             carry_out(job, decoder)
     once(tmp_path / "poison", 10)
     told = capsys.readouterr().err
-    assert f"failed: {items[4].id} (threshold:tau=0.5): It ended its worker" in told
+    assert f"failed: {items[4].id} (threshold:tau=0.5): It crashed its worker" in told
     assert f"failed: {items[7].id} (threshold:tau=0.5): KeyError: 'problem'" in told
 
 

@@ -71,7 +71,7 @@ def test_a_ray_that_does_not_come_up_is_started_again():
     begin(ray, LOCAL, {})
     assert (ray.tries, ray.ends) == (2, 1)
     assert [child.wait(timeout=60) for child in ray.started] == [-signal.SIGKILL]
-    with pytest.raises(WorkError, match=r"^Ray does not start: The current node timed out\.$"):
+    with pytest.raises(WorkError, match=r"^Ray did not start: The current node timed out\.$"):
         begin(Unwilling(9), LOCAL, {})
 
 

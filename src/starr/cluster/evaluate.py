@@ -42,7 +42,7 @@ class Remote:
         return found
 
     def habits(self) -> Habits:
-        """How the model likes to be decoded."""
+        """How the model's authors decode it."""
         found: Habits = self.fleet.call("habits")
         return found
 

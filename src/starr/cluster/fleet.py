@@ -1,4 +1,4 @@
-"""The driver's side: workers pull chunks, and what a dying worker leaves undone goes back into the queue.
+"""The driver's side: workers pull chunks, and what a dying worker leaves unfinished goes back into the queue.
 
 A worker that dies is started again by Ray, at most RESTARTS times. The items it held are then tried one at a time; one
 that ends a worker again is given up by itself, and named. The caller stores results by item, so nothing counts twice.
@@ -169,13 +169,13 @@ class Fleet:
         return held
 
     def given_up(self, member: Member) -> list[tuple[Unit, Any]]:
-        """What a dead worker held: back into the queue, one at a time; failed if it was alone once too often."""
+        """What a dead worker held: back into the queue, one at a time; failed if it crashed too often alone."""
         held = self.release(member)
         failed = []
         for unit in held:
             self.deaths[unit] += 1
             if len(held) == 1 and self.deaths[unit] >= DEATHS:
-                failed.append((unit, Failure(f"It ended its worker {self.deaths[unit]} times.")))
+                failed.append((unit, Failure(f"It crashed its worker {self.deaths[unit]} times.")))
             else:
                 self.suspects.append(unit)
         return failed

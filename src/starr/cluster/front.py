@@ -1,4 +1,4 @@
-"""What stands in Ray Serve's proxy, before the replicas.
+"""The part that runs in Ray Serve's proxy, in front of the replicas.
 
 A replica that dies takes its answers with it, and one that goes or is unwell refuses with 503. An answer that has not
 begun is then asked for again, elsewhere if possible: decoding has a seed and no side effects. A stream that has begun
@@ -27,7 +27,7 @@ RAYS_OWN = "/-/"  # paths that Ray Serve answers itself
 WORDS = {
     408: "The request was not answered in time.",
     429: "All replicas are full. Try again later.",
-    503: "No replica takes requests now. Try again later.",
+    503: "No replica is accepting requests. Try again later.",
 }
 
 
@@ -67,7 +67,7 @@ class KeptRequest:
 
     @property
     def over(self) -> bool:
-        """Whether it cannot be asked again."""
+        """Whether it cannot be sent again."""
         return self.left or self.size > KEPT
 
     def again(self) -> Receive:
@@ -89,7 +89,7 @@ class KeptRequest:
 
 
 class ProxiedAnswer:
-    """What a replica sends. Its head waits for the first part, so that a replica that dies between leaves nothing."""
+    """What a replica sends. Its head waits for the first part, so that a replica that dies in between sends nothing."""
 
     def __init__(self, send: Send) -> None:
         self.send = send
@@ -100,7 +100,7 @@ class ProxiedAnswer:
 
     @property
     def settled(self) -> bool:
-        """Whether nobody else is to be asked."""
+        """Whether no other replica is to be tried."""
         return self.begun or self.refused > 0
 
     async def __call__(self, message: Message) -> None:
@@ -118,10 +118,10 @@ class ProxiedAnswer:
             await self.send(message)
 
     async def end(self, scope: Scope, receive: Receive) -> None:
-        """Say what was not said: an error as an event, or as the whole answer."""
+        """End an unfinished answer: with an error as an event, or as the whole answer."""
         if self.begun and self.head is not None:
             if not self.whole and kind_of(self.head).startswith("text/event-stream"):
-                error = error_object("The replica died. Ask again.", 503)
+                error = error_object("The replica died. Send the request again.", 503)
                 last = f"data: {json.dumps(error)}\n\n".encode()
                 await self.send({"type": "http.response.body", "body": last, "more_body": False})
             return

@@ -1,4 +1,4 @@
-"""The application of ``starr serve`` as a Ray Serve deployment: one server a replica.
+"""The application of ``starr serve`` as a Ray Serve deployment: one server per replica.
 
 Ray Serve takes the requests and chooses a replica; everything behind is the server's own code. A replica counts as
 started when its model is loaded, and is replaced when an engine thread is dead or stuck.

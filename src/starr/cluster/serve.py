@@ -69,7 +69,7 @@ def serve_on(address: str, served: Served, *, quiet: bool = False) -> None:
 def check_port(address: str, settings: Settings) -> None:
     """Raise in one line where a Ray of our own could not listen; its own proxy only tries again and again."""
     if settings.port == 0:
-        raise InputError("--port must not be 0 with --ray.", hint="Ray Serve needs a number.", param="port")
+        raise InputError("--port must not be 0 with --ray.", hint="Ray Serve needs a fixed port.", param="port")
     if address == LOCAL:
         from starr.server.connections import listen
 
@@ -77,14 +77,14 @@ def check_port(address: str, settings: Settings) -> None:
 
 
 def begin(ray: Any, serve: Any, http: dict[str, Any]) -> None:
-    """Start Ray Serve; where its proxy does not come up in a minute, look again: Ray starts it anew."""
+    """Start Ray Serve; where its proxy does not come up in a minute, wait again: Ray restarts it."""
     for left in reversed(range(TRIES)):
         try:
             serve.start(http_options=http)
             return
         except (TimeoutError, ray.exceptions.RayError) as error:
             if not left:
-                raise WorkError(f"Ray Serve does not start: {error}") from None
+                raise WorkError(f"Ray Serve did not start: {error}") from None
 
 
 @contextmanager
@@ -118,14 +118,14 @@ def deploy(serve: Any, served: Served, stop: threading.Event) -> None:
 
 
 def reason(messages: list[str]) -> str:
-    """The last line of a traceback among them that says what is wrong."""
+    """The last line among the tracebacks that says what is wrong."""
     lines = [line.strip() for message in messages for line in message.splitlines() if line.strip()]
     ours = [line.partition(": ")[2] for line in lines if line.startswith("starr.") and ": " in line]
     return (ours or lines or ["no reason was given."])[-1]
 
 
 def withdraw(serve: Any, seconds: float) -> None:
-    """Take nothing new and let the replicas finish, at most so long."""
+    """Accept nothing new and let the replicas finish within the grace time."""
     end = monotonic() + seconds
     serve.delete(NAME, _blocking=False)
     while NAME in serve.status().applications and monotonic() < end:

@@ -76,7 +76,7 @@ def connected(size: Size) -> Iterator[tuple[Any, Size]]:
 
 
 def begin(ray: Any, address: str, given: dict[str, Any]) -> None:
-    """``ray.init``, again where a Ray of our own does not come up: it gives itself half a minute."""
+    """``ray.init``, repeated if our own Ray does not come up in its half minute."""
     before = children()
     for left in reversed(range(TRIES if address == LOCAL else 1)):
         try:
@@ -91,18 +91,18 @@ def begin(ray: Any, address: str, given: dict[str, Any]) -> None:
                 continue
             why = next(iter(str(error).splitlines()), type(error).__name__)
             if address == LOCAL:
-                raise WorkError(f"Ray does not start: {why}") from error
+                raise WorkError(f"Ray did not start: {why}") from error
             hint = "Start one: ray start --head."
             raise WorkError(f"There is no Ray cluster at {address} ({why}).", hint=hint) from None
 
 
 def children() -> set[int]:
-    """The processes that this one has started; none where the system does not tell."""
+    """The processes that this one has started; none where the system does not say."""
     return {int(word) for path in Path("/proc/self/task").glob("*/children") for word in path.read_text().split()}
 
 
 def arguments(size: Size) -> dict[str, Any]:
-    """Of ``ray.init``: an own Ray, large enough for the workers asked for, or the one at the address."""
+    """Of ``ray.init``: our own Ray, large enough for the workers asked for, or the one at the address."""
     for name, value in PATIENT.items():
         os.environ.setdefault(name, value)
     if size.address != LOCAL:

@@ -36,7 +36,7 @@ class ModelSource:
 
 
 def load(loading: ModelSource) -> Model:
-    """The model, for a process that may use so many threads."""
+    """The model, for a process that may use this many threads."""
     import torch
 
     import starr
@@ -56,7 +56,7 @@ class Failure:
 
 
 class WorkerProcess:
-    """A model in a process of its own. What goes wrong with it is told by ``ready``, not by the constructor."""
+    """A model in a process of its own. If it cannot be loaded, ``ready`` says so, not the constructor."""
 
     def __init__(self, loading: ModelSource) -> None:
         self.error: Exception | None = None
@@ -101,7 +101,7 @@ class EvalWorker(WorkerProcess):
         return settings_for(self.model, self.task, **self.shared)
 
     def habits(self) -> Habits:
-        """How the model likes to be decoded."""
+        """How the model's authors decode it."""
         return self.model.spec.habits
 
     def decoder(self, key: Run) -> Decoder:

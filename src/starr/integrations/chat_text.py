@@ -39,7 +39,7 @@ def protect(tokenizer: Tokenizer, text: str) -> str:
 
 
 def encode_chat(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Tokens of a rendered chat, or of one with protected text behind it."""
+    """Tokens of a rendered chat, or of one with protected text after it."""
     choices = alternatives(tokenizer)
     parts = re.split(f"(?<!{MARK})({choices})", text[1:]) if choices else [text[1:]]
     pieces = [(part.replace(MARK, ""), index % 2 == 1) for index, part in enumerate(parts)]

@@ -71,9 +71,9 @@ def seed_of(context: Sequence[int], target: Sequence[int], seed: int) -> int:
 def log_likelihood(
     model: Model, context: Sequence[int], target: Sequence[int], samples: int, seed: int
 ) -> LikelihoodBound:
-    """The bound for a target behind a context of at least one token; an empty target is certain.
+    """The bound for a target after a context of at least one token; an empty target is certain.
 
-    A block-causal model decodes block after block, so its bound is the sum over the target's blocks, each behind all
+    A block-causal model decodes block after block, so its bound is the sum over the target's blocks, each after all
     that comes before it.
     """
     row, total = [*context, *target], LikelihoodBound(0.0)

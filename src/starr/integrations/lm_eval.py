@@ -103,7 +103,7 @@ class StarrLM(TemplateLM):  # type: ignore[misc]
         return render_chat(self.model.tokenizer, chat_history, opened=not add_generation_prompt)
 
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **_: Any) -> list[int]:
-        """Tokens of a rendered chat, or of text behind a begin-of-text where the model has one."""
+        """Tokens of a rendered chat, or of text after a begin-of-text token where the model has one."""
         if is_chat(string):
             return encode_chat(self.model.tokenizer, string)
         bos = self.model.spec.bos_id
@@ -165,13 +165,13 @@ class StarrLM(TemplateLM):  # type: ignore[misc]
         """The bound, with as much of the context's end as fits."""
         room = self.max_length - len(target)
         if room < 1:
-            raise LengthError(f"A target of {len(target)} tokens has no room in {self.max_length} positions.")
+            raise LengthError(f"A target of {len(target)} tokens does not fit in {self.max_length} positions.")
         result = log_likelihood(self.model, context[-room:], target, self.mc_num, self.options.get("seed", 0))
         self.count("likelihood", result, 0.0)
         return result.value
 
     def is_greedy(self, context: Sequence[int], target: Sequence[int]) -> bool:
-        """Whether decoding one token a forward, the most confident first, gives the target."""
+        """Whether decoding one token per forward, the most confident first, gives the target."""
         if not self.greedy or not target:
             return False
         tokens = list(context[-(self.max_length - len(target)) :])
@@ -181,7 +181,7 @@ class StarrLM(TemplateLM):  # type: ignore[misc]
         return bool(generation.tokens[: len(target)] == list(target))
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
-        """The bound of each whole text: the sum over windows of the model's length, each behind one token."""
+        """The bound of each whole text: the sum over windows of the model's length, each after one token."""
         found = []
         for request in tqdm(requests, desc="Scoring", disable=disable_tqdm):
             tokens = self.tok_encode(request.args[0], add_special_tokens=False)
@@ -192,7 +192,7 @@ class StarrLM(TemplateLM):  # type: ignore[misc]
         return found
 
     def count(self, task: str | None, stats: Any, elapsed: float) -> None:
-        """Book what a request cost."""
+        """Record what a request cost."""
         figures = self.figures[task or "unnamed"]
         figures["requests"] += 1
         figures["engine_seconds"] += elapsed  # type: ignore[assignment]
@@ -200,7 +200,7 @@ class StarrLM(TemplateLM):  # type: ignore[misc]
             figures[name] += getattr(stats, name)
 
     def get_model_info(self) -> dict[str, Any]:
-        """What lm_eval writes beside its results: how was decoded, and what it cost, summed over requests."""
+        """What lm_eval writes beside its results: how it decoded, and what that cost, summed over requests."""
         plain = {name: text_form(value) if hasattr(value, "name") else value for name, value in self.options.items()}
         about = {"model": self.model.name, "version": starr.__version__, "mc_num": self.mc_num, "options": plain}
         return {
@@ -209,7 +209,7 @@ class StarrLM(TemplateLM):  # type: ignore[misc]
 
 
 def place(device: str | None) -> str | None:
-    """The device; lm_eval's default, cuda:0, is nobody's wish, so where there is none it is the best there is."""
+    """The device; lm_eval's default is cuda:0, which nobody chose, so without CUDA it is the best that there is."""
     import torch
 
     return None if device == "cuda:0" and not torch.cuda.is_available() else device

@@ -1,4 +1,4 @@
-"""Where a model runs and in which numbers. No choice may crash Python, so half precision on CPU is tried in a child."""
+"""Where a model runs and in which dtype. No choice may crash Python, so half precision on CPU is tried in a child."""
 
 from __future__ import annotations
 
@@ -76,6 +76,6 @@ def why_dtype(dtype: torch.dtype, width: int) -> str:
     reason = half_trouble("bfloat16") or (
         f"bfloat16 is {max(found.gains.values(), default=0.0):.1f} x as fast on this CPU"
         if found.even
-        else "in bfloat16 a row gives other numbers alone than in a batch"
+        else "in bfloat16 a row gives different numbers alone than in a batch"
     )
     return f"float32: {reason}."

@@ -1,4 +1,4 @@
-"""What a small model knows, from ``known.json`` beside its weights: a prompt far from its training can be told apart.
+"""What a small model knows, from ``known.json`` beside its weights: a prompt unlike its training can be recognised.
 
 The file holds every pair of neighbouring words that the prompts of its training have, with numbers, quoted signs and
 words that hold a digit written as 0. A prompt is strange when more than ``limit`` of its pairs are not among them.
@@ -32,12 +32,23 @@ class Known:
 
     def strangeness(self, prompt: Prompt) -> float:
         """The share of a prompt's pairs, in [0, 1], that the training never had; of a chat's last message."""
-        found = pairs_of(prompt if isinstance(prompt, str) else prompt[-1]["content"])
+        found = pairs_of(last_of(prompt))
         return sum(pair not in self.pairs for pair in found) / max(1, len(found))
+
+    def unseen(self, prompt: Prompt) -> list[str]:
+        """The words of a prompt that the training never had, in lower case, each once."""
+        seen = {word for pair in self.pairs for word in pair.split()}
+        words = dict.fromkeys(word for pair in pairs_of(last_of(prompt)) for word in pair.split())
+        return [word for word in words if word not in seen and word.isalpha()]
+
+
+def last_of(prompt: Prompt) -> str:
+    """The text of a prompt; of a chat, its last message."""
+    return prompt if isinstance(prompt, str) else prompt[-1]["content"]
 
 
 def pairs_of(text: str) -> list[str]:
-    """Neighbouring words of a text, with its start and end; a hole such as ``[MASK:2]`` parts its neighbours."""
+    """Neighbouring words of a text, with its start and end; a hole such as ``[MASK:2]`` separates its neighbours."""
     parts = re.split(r"\[MASK(?::\d+)?\]", text)
     words = [re.findall(r"\w+|\.+|[^\w\s]", re.sub(r'"[^"]*"', NUMBER, part).lower()) for part in parts]
     words[0].insert(0, START)
@@ -47,7 +58,7 @@ def pairs_of(text: str) -> list[str]:
 
 
 def read_known(folder: Path) -> Known | None:
-    """What a model folder says of its training; None where it says nothing."""
+    """What a model folder says about its training; None where it says nothing."""
     path = folder / FILE
     if not path.exists():
         return None

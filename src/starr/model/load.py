@@ -26,7 +26,7 @@ from starr.model.threads import fix_threads, useful_threads
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A network with all that is needed to turn text into a canvas and back."""
+    """A network with everything needed to turn text into a canvas and back."""
 
     spec: ModelSpec
     net: Transformer
@@ -63,8 +63,8 @@ def load(
     """The bundled model (None), a folder, or a hub id, in eval mode and without gradients.
 
     On CPU the dtype is the fastest that is safe unless one is asked for; see ``starr.model.device``.
-    ``room`` is the forward that must fit into memory beside the weights; ``progress`` is told of every tensor.
-    ``threads`` fixes their number for this process; by default they follow the machine, see ``starr.model.threads``.
+    ``room`` is the forward that must fit into memory with the weights; ``progress`` is called after every tensor.
+    ``threads`` fixes the number of CPU threads for this process; by default it follows the machine.
     """
     place = choose_device(device)
     if threads is not None:
@@ -82,7 +82,7 @@ def load(
 
 
 def read_folder(folder: Path, name: str) -> tuple[ModelSpec, Tokenizer, Family]:
-    """What a checkpoint says of itself: all but its weights."""
+    """What a checkpoint says about itself: everything but its weights."""
     config = read_json(folder / "config.json")
     family = family_of(config)
     tokenizer = read_tokenizer(folder, family.template, family.template_tokens)

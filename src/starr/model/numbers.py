@@ -19,7 +19,7 @@ from pathlib import Path
 ISA = "ONEDNN_MAX_CPU_ISA"
 NO_AMX = "AVX512_CORE_BF16"
 SECONDS = 120  # for the trial, on a very busy machine
-WORTH = 1.2  # a dtype must be so many times faster than float32 to be the default
+WORTH = 1.2  # a dtype must be this many times faster than float32 to be the default
 DEADLY = (-4, -6, -7, -8, -11)  # illegal instruction, abort, bus error, arithmetic, segment: the CPU's own doing
 ENDS = (0, 3, *DEADLY)  # of a trial that says something about the CPU, as a time-out does not
 
@@ -120,7 +120,7 @@ def trial(name: str, isa: str) -> tuple[Outcome, int | None]:
     if code == 0:
         return Outcome(isa=isa, **json.loads(child.stdout)), code
     if code < 0:
-        return Outcome(f"the trial process died of signal {-code}"), code
+        return Outcome(f"the trial process was killed by signal {-code}"), code
     why = "its results are not those of float32" if code == 3 else f"the trial process ended with {code}"
     return Outcome(why), code
 

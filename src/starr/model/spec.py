@@ -1,4 +1,4 @@
-"""What a decoder must know of a model, whatever family it comes from."""
+"""What a decoder must know about a model, whatever family it comes from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starr.model.network.shape import Shape
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """How a model's authors run it: what an option takes where nobody says else."""
+    """How a model's authors run it: the defaults of options that nobody sets."""
 
     strategy: str = "starr"
     cache: str = "none"

@@ -79,7 +79,7 @@ def quota(count: int) -> float:
 
 
 def clocks() -> tuple[float, float]:
-    """Seconds that our cores were busy, and that this process was; both 0 where the system does not tell."""
+    """Seconds that our cores were busy, and that this process was; both 0 where the system does not say."""
     try:
         lines = Path("/proc/stat").read_text().splitlines()
         allowed = os.sched_getaffinity(0)

@@ -45,7 +45,7 @@ def even(dtype: torch.dtype) -> bool:
 
 
 def gain(dtype: torch.dtype, width: int) -> float:
-    """Times faster than float32: the best of some forwards of each, in turn, by processor time of one thread."""
+    """How many times faster than float32: the best of some forwards of each, in turn, by CPU time of one thread."""
     tokens = torch.zeros(1, LENGTHS[0], dtype=torch.long)
     nets = (network(width), network(width).to(dtype))
     taken: list[list[float]] = [[], []]

@@ -24,7 +24,7 @@ FAMILIES: dict[str, Family] = {
 # LLaDA2.2 has LLaDA2's architecture name and is refused in ``llada2``.
 REFUSED = {
     "Nemotron": "Nemotron-Labs-Diffusion: YaRN positions are not computed",
-    "DiffusionGemma": "DiffusionGemma: its noise is random tokens, there is no mask to decide about",
+    "DiffusionGemma": "DiffusionGemma: its noise is random tokens, so there is no mask token",
     "Lfm2": "LFM2.5: its convolution layers are not computed",
     "RND1": "RND1: whether its logits are shifted is not known",
 }

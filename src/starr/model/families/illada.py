@@ -1,4 +1,4 @@
-"""iLLaDA-8B: Llama's layers and names, full attention, tied head; its mask is id 5, which no file says."""
+"""iLLaDA-8B: Llama's layers and names, full attention, tied head; its mask is id 5, which none of its files says."""
 
 from __future__ import annotations
 

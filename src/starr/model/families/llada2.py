@@ -88,7 +88,7 @@ def read_routing(config: Config) -> Routing:
 
 
 def rotary_dim(config: Config) -> int:
-    """Entries of a head that turn: the factor counts, and ``rotary_dim`` must say the same where it is given."""
+    """Rotated entries of a head: the factor decides, and ``rotary_dim`` must say the same where it is given."""
     head = whole(config, "head_dim", whole(config, "hidden_size") // whole(config, "num_attention_heads"))
     found = int(head * real(config, "partial_rotary_factor"))
     require(config, {"rotary_dim": found})

@@ -14,7 +14,7 @@ PROJECTIONS = ("gate_proj", "up_proj", "down_proj")
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """One family's words. Tensor names are given without ``.weight``; ``layer`` has a place for the layer's number.
+    """One family's names. Tensor names are given without ``.weight``; ``layer`` has a place for the layer's number.
 
     ``in_layer`` and ``experts`` map our names to theirs. A projection that is stored fused names its tensor under
     ``attention.qkv``. Experts are stored one by one, ``experts.7.gate_proj``, or stacked, ``experts.gate_proj``.

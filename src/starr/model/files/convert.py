@@ -131,7 +131,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Let ``write`` fill a file beside ``path``, then move it there; a full disk is one line and leaves no rest."""
+    """Let ``write`` fill a file beside ``path``, then move it there; a full disk is an error and leaves no file."""
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

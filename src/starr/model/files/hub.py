@@ -27,7 +27,7 @@ TOKENIZER_FILES = [
 ]
 WANTED = ["config.json", "*.safetensors", "*.safetensors.index.json", *TOKENIZER_FILES]
 OFFLINE = (
-    "Offline ways: give a folder with the model's files, or set HF_HOME to a cache that holds it "
+    "Offline: give a folder with the model's files, or set HF_HOME to a cache that holds it "
     "(with HF_HUB_OFFLINE=1 to skip the network), or use the bundled model."
 )
 
@@ -63,13 +63,13 @@ def bundled_folder(name: str) -> Path:
 
 
 def shared_folder(folder: Path) -> Path:
-    """Where the files lie that tell of a model's training: the package's models have theirs in common."""
+    """The folder with the files about a model's training; the package's models share one."""
     return BUNDLED_FOLDER if folder in map(bundled_folder, BUNDLED_NAMES) else folder
 
 
 @contextmanager
 def quiet_hub() -> Iterator[bool]:
-    """The hub's client without its own lines on standard error; yields whether only its cache can be asked.
+    """The hub's client without its own lines on standard error; yields whether only its cache can be used.
 
     Without a network the client would try six times and wait half a minute, so its host's name is looked up first. A
     proxy looks names up itself.

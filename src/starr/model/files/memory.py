@@ -19,7 +19,7 @@ from starr.model.network.shape import Shape
 
 BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
-POSITIONS = 1024  # of the forward that must fit, where nobody says
+POSITIONS = 1024  # of the forward that must fit, by default
 PROMPT = 256  # positions of a prompt before a canvas
 GROUPS = (  # where control groups stand, version 2 and 1, and the names of limit and use
     ("", "sys/fs/cgroup", "memory.max", "memory.current"),
@@ -30,7 +30,7 @@ CHUNK = 256  # rows of logits at a time, in float32
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a forward is asked to hold: so many rows of a canvas; 0 where nobody says."""
+    """What a forward is asked to hold: this many rows of a canvas; 0 if not known."""
 
     rows: int = 1
     canvas: int = 0
@@ -64,7 +64,7 @@ def need(found: Mapping[str, StoredTensor], shape: Shape, size: int, room: Room 
 
 
 def available(device: torch.device) -> int | None:
-    """Bytes that are free on the device, or in memory within the control group's limit; None where nobody tells."""
+    """Bytes that are free on the device, or in memory within the control group's limit; None where that is unknown."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     found = []
@@ -105,7 +105,7 @@ def check_memory(
     asked = need(found, shape, size, room).total
     if free is None or asked <= free:
         return
-    where = "of the card are" if device.type == "cuda" else "are"
+    where = "of GPU memory are" if device.type == "cuda" else "are"
     rows = f" for {room.rows} rows of {room.canvas} positions" if room.canvas else ""
     raise LoadError(
         f"The model needs {gigabytes(asked)} in {name}{rows}, {gigabytes(free)} {where} free.",
@@ -129,4 +129,4 @@ def nearest(found: Mapping[str, StoredTensor], shape: Shape, size: int, room: Ro
 
 def gigabytes(size: int) -> str:
     """A size as people read it."""
-    return f"{size / 1e9:.1f} GB"
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

@@ -31,7 +31,7 @@ CONVERT = "Convert it where you trust it: load it with torch.load and write it w
 
 @dataclass(frozen=True, slots=True)
 class StoredTensor:
-    """What a file's header says of one tensor."""
+    """What a file's header says about one tensor."""
 
     file: Path
     shape: tuple[int, ...]
@@ -52,7 +52,7 @@ def load_weights(
     architecture: str = "the config",
     progress: Progress | None = None,
 ) -> Transformer:
-    """The network of ``folder``, frozen and in eval mode; ``names`` are the checkpoint's words."""
+    """The network of ``folder``, frozen and in eval mode; ``names`` are the checkpoint's tensor names."""
     with torch.device("meta"):
         net = Transformer(shape)
     files = weight_files(folder)
@@ -142,7 +142,7 @@ def check_kind(found: Mapping[str, StoredTensor], shape: Shape, names: Names, ar
             here = f"the weights have ({example})" if example else "the weights lack"
             raise LoadError(
                 f"{architecture} has {'' if expected else 'no '}{what}, {'which ' if expected else 'but '}{here}.",
-                hint="config.json names another architecture than that of the weights.",
+                hint="config.json names a different architecture from that of the weights.",
             )
 
 
@@ -213,7 +213,7 @@ def read_headers(files: Iterable[Path]) -> dict[str, StoredTensor]:
 
 
 def check_entries(found: Mapping[str, StoredTensor], sizes: Mapping[str, tuple[int, ...]]) -> None:
-    """Every tensor needed is there, none besides, each of the right shape and a floating type."""
+    """Every needed tensor is there and no other, each of the right shape and a floating type."""
     missing = [key for key in sizes if key not in found]
     if missing:
         raise LoadError(f"The checkpoint lacks {named(missing)}.", hint="Is config.json of the same model?")

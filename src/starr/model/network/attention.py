@@ -24,7 +24,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, attend: Tensor | None) -> Tensor:
 
 
 def even_attention(q: Tensor, k: Tensor, v: Tensor, attend: Tensor | None) -> Tensor:
-    """As ``attention``, with the softmax in float32; the result of a query that sees nobody is finite."""
+    """As ``attention``, with the softmax in float32; the result of a query that sees nothing is finite."""
     keys = k.shape[2]
     spare = (0, 0, 0, -keys % STEP)
     k, v = F.pad(k, spare), F.pad(v, spare)

@@ -14,7 +14,7 @@ from starr.model.network.shape import Routing
 
 
 class Experts(nn.Module):
-    """The router and all experts of a layer, their weights stacked; ``shared`` serves every token besides."""
+    """The router and all experts of a layer, their weights stacked; ``shared`` also serves every token."""
 
     def __init__(self, width: int, routing: Routing, shared: nn.Module | None) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Who sees whom in block-causal models: a position sees its own block and the blocks before it.
+"""Attention masks of block-causal models: a position sees its own block and the blocks before it.
 
 Letters: B rows, Q queries, S keys. Blocks are cut at absolute position 0, wherever the prompt ends.
 """

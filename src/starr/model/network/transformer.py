@@ -1,4 +1,4 @@
-"""One transformer for every family; who sees whom is the caller's choice, everybody by default.
+"""One transformer for every family; which positions attend to which is the caller's choice, all to all by default.
 
 Letters: B rows, Q queried positions, O wanted ones of them, S buffer slots, D width, V vocabulary.
 
@@ -32,7 +32,7 @@ class KVBuffer:
 
     @classmethod
     def empty(cls, shape: Shape, rows: int, slots: int, like: Tensor) -> KVBuffer:
-        """A buffer of zeros for so many rows and slots."""
+        """A buffer of zeros for this many rows and slots."""
         size = (shape.layers, rows, shape.kv_heads, slots, shape.head_width)
         return cls(like.new_zeros(size), like.new_zeros(size))
 

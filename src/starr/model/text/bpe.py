@@ -1,4 +1,4 @@
-"""Byte-level BPE as Qwen2 has it: rebuilt from vocab.json and merges.txt, and the bytes behind its letters."""
+"""Byte-level BPE as Qwen2 has it: rebuilt from vocab.json and merges.txt, and the bytes that its letters stand for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A child process with limits, for what a model's files make long: it answers questions, one line of JSON each.
+"""A child process with limits, for work that a model's files can make slow: it answers in lines of JSON.
 
 A child that takes long or too much memory is ended; the caller gets one line, and the next question a new child.
 """
@@ -24,7 +24,7 @@ Answerer = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class LimitedChild:
-    """``python -m module``, which is told ``first`` whenever it starts; ``name`` is what people are told of."""
+    """``python -m module``, which is told ``first`` whenever it starts; ``name`` is for messages."""
 
     def __init__(self, module: str, first: Mapping[str, Any], name: str) -> None:
         self.module, self.first, self.name = module, first, name

@@ -23,7 +23,7 @@ MOST_GROWTH = 64  # times that replacements may lengthen a text
 
 
 def screen(data: Mapping[str, Any]) -> None:
-    """Raise LoadError for a tokenizer.json whose ids, lists, texts or replacements are beyond all use."""
+    """Raise LoadError for a tokenizer.json whose ids, lists, texts or replacements are out of bounds."""
     model = data.get("model")
     model = model if isinstance(model, dict) else {}
     vocabulary = model.get("vocab")
@@ -31,7 +31,7 @@ def screen(data: Mapping[str, Any]) -> None:
     added = data.get("added_tokens") or []
     check_ids(entry.get("id") for entry in added if isinstance(entry, dict))
     if model.get("dropout"):
-        raise LoadError("tokenizer.json: dropout would give a text other tokens each time; it must be null.")
+        raise LoadError("tokenizer.json: dropout would give a text different tokens each time; it must be null.")
     for _ in expressions(data.get("decoder")):
         raise LoadError("tokenizer.json: the decoder has a regular expression, which is not supported.")
     for stage in STAGES:
