@@ -1,6 +1,6 @@
 # make demo    decode with the bundled model        make test    the whole test suite
 # make setup   only create .venv/bin/starr          make check   ruff and mypy --strict
-# make model   train the bundled models anew        make docs    the documentation site, in site/
+# make model   train the bundled models again       make docs    the documentation site, in site/
 
 PYTHON  ?= $(shell command -v python3.11 || command -v python3)
 VENV    := .venv
@@ -45,7 +45,7 @@ $(VENV)/.tested: $(VENV)/.installed
 	@$(INSTALL) -e ".[test]"
 	@touch $@
 
-# Trains the bundled models anew: eight hours, going on where an interrupted run stopped. See training/README.md.
+# Trains the bundled models again: eight hours, continuing where an interrupted run stopped. See training/README.md.
 model: $(VENV)/.tested
 	$(BIN)/python -m training.tokenizer runs/tokenizer
 	$(TRAIN) --out runs/bundled --minutes 280

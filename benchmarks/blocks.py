@@ -52,7 +52,7 @@ def random_model(block: int) -> Model:
 
 
 def with_room(model: Model, positions: int) -> Model:
-    """The model for so many positions, whatever length it was trained for."""
+    """The model for this many positions, whatever length it was trained for."""
     return replace(model, spec=replace(model.spec, max_length=max(positions, model.spec.max_length)))
 
 
@@ -81,7 +81,7 @@ def quarters(made: starr.Generation, spent: list[float], tokens: int) -> tuple[f
 
 @torch.inference_mode()
 def attention_ms(model: Model, keys: int, repeats: int = 30) -> float:
-    """Milliseconds of the attention of all layers for one block over so many keys, median.
+    """Milliseconds of the attention of all layers for one block over this many keys, median.
 
     As in a step, the keys are a slice of a buffer: whole blocks and the slot of padding.
     """

@@ -1,6 +1,6 @@
 """What a forward costs by the share of positions it queries: `python -m benchmarks.caches`, JSON with --out FILE.
 
-Prompts of 128, 512 and 1,024 random tokens and a canvas of 128 masks behind them, one row. A forward recomputes the
+Prompts of 128, 512 and 1,024 random tokens and a canvas of 128 masks after them, one row. A forward recomputes the
 last positions of the row, whose K/V go into the buffer, and attends over all of it; 1.0 recomputes everything. The
 shares are timed in turn, many times over, and compared by their medians; "none" is the forward without a buffer.
 """

@@ -24,15 +24,15 @@ from tests.reference.conformance import Case, compared
 STORED = Stored("conformance", "Strategies and caches beside whole loops of their rules", "../conformance.md")
 HEAD = """# Conformance
 
-Each strategy and cache ran through the whole engine (batches, grids, `enforce`, end-of-text) beside a loop that knows
-nothing of it: the bare network, one row, float64 probabilities, no rounding. The loops and rules are our own
+Each strategy and cache ran through the whole engine (batches, grids, `enforce`, end-of-text) beside a loop that shares
+nothing with it: the bare network, one row, float64 probabilities, no rounding. The loops and rules are our own
 transcriptions of the papers or of the released code (`tests/reference`; commits are those at which it was read). No
-code of others is part of this repository. Counted are prompts with the same tokens up to the end of the text, and with
-the same number of forwards. Both end a row at an end-of-text that has nothing masked before it, which the released
-loops do not. The same comparison runs in the tests on small random weights, LLaDA's and Dream's way of predicting.
+code of others is part of this repository. The table counts prompts with the same tokens up to the end of the text, and
+with the same number of forwards. Both end a row at an end-of-text that has nothing masked before it, which the released
+loops do not. The same comparison runs in the tests on small random weights, with LLaDA's and Dream's (shifted) logits.
 
 Not here: `starr`, whose rule is the paper's alone (see [strategies](strategies.md)), and `remdm`, `origin` and
-`random`, which draw by chance; they are compared step by step with transcriptions (`tests/decode/strategies`).
+`random`, which draw at random; they are compared step by step with transcriptions (`tests/decode/strategies`).
 """
 
 

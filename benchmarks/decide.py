@@ -32,7 +32,8 @@ def random_view(width: int, vocabulary: int, step: int, signals: frozenset[str])
     confidence, entropy, margin, shadow, noise = torch.rand(5, 1, width, generator=random)
     masked = torch.rand(1, width, generator=torch.Generator().manual_seed(0)) < 0.5
     proposal = torch.randint(1, vocabulary, (1, width), generator=random)
-    asked = {"entropy": entropy, "margin": margin, "noise": noise}
+    asked = {"entropy": entropy, "margin": margin, "gap": 9 * margin, "noise": noise}
+    told = {"shadow": shadow, "room": torch.full_like(proposal, 1024)}
     if "distribution" in signals:
         asked["distribution"] = torch.randn(1, width, vocabulary, generator=random)
     return StepView(
@@ -47,7 +48,7 @@ def random_view(width: int, vocabulary: int, step: int, signals: frozenset[str])
         windows=torch.tensor([1]),
         block=torch.tensor([width]),
         sure=confidence,
-        extras={"shadow": shadow} if "shadow" in signals else {},
+        extras={name: value for name, value in told.items() if name in signals},
         **{name: value for name, value in asked.items() if name in signals},
     )
 

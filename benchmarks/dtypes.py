@@ -50,7 +50,7 @@ def measured(models: dict[str, Model], task_name: str, given: argparse.Namespace
 
 
 def row(task: str, name: str, samples: list[Sample], base: list[Sample], taken: float) -> dict[str, Any]:
-    """The figures of one dtype beside float32."""
+    """The figures of one dtype next to those of float32."""
     found = summarise(samples)
     same = sum(one.text == other.text for one, other in zip(samples, base, strict=True))
     return {

@@ -37,7 +37,7 @@ MEMORY, SECONDS = 8 << 30, 60  # of the child
 
 
 def attempt(folder: Path, told: Connection) -> None:
-    """The child's work: load, decode, tell how it ended."""
+    """The child's work: load, decode, report how it ended."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     try:
         starr.generate(starr.load(folder, dtype="float32", threads=1), "hello", max_tokens=4)
@@ -65,7 +65,7 @@ def outcome(folder: Path) -> str:
 
 
 def spoil(rng: random.Random, folder: Path) -> str:
-    """Change one file; what was done."""
+    """Damage one file; returns what was done."""
     name = rng.choice((*FILES, "model.safetensors"))
     path = folder / name
     if name == "model.safetensors":

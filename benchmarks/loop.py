@@ -1,4 +1,4 @@
-"""What the loop costs beside the model: `python -m benchmarks.loop` prints two tables and writes JSON with --out FILE.
+"""What the loop costs on top of the model: `python -m benchmarks.loop` prints two tables, JSON with --out FILE.
 
 1. A STaRR run's time divided by (forwards x a bare forward of the same shape), at B = 1 and B = 8.
 2. Hidden states to token, confidence and own-token probability over a large vocabulary, divided by the matrix product

@@ -1,4 +1,4 @@
-"""Which results are made, in which order, with how many items: what matters most comes first.
+"""Which results are made, in which order, with how many items; what matters most comes first.
 
 A page may stand in the plan several times with more items each time. All pages share the samples of a model and a
 task, so a later step decodes only what is missing, and the work can be stopped after any step.
@@ -23,7 +23,7 @@ SLOWER = dict.fromkeys(  # and those that need about as many forwards at every s
 
 @dataclass(frozen=True)
 class Step:
-    """One page for one model and task over so many items; ``fewer`` of them for some runs."""
+    """One page for one model and task over this many items; ``fewer`` of them for some runs."""
 
     page: str
     model: str
@@ -33,20 +33,25 @@ class Step:
 
     @property
     def stem(self) -> str:
-        """The page's file: word problems have the plain name, and Table 1 is one page over everything."""
-        return self.page if self.page == "table1" or self.task == TASKS[0] else f"{self.page}-{self.task}"
+        """The page's file: word problems and the bundled model have the plain name; Table 1 is one page for all."""
+        if self.page == "table1":
+            return self.page
+        parts = (self.page, "" if self.task == TASKS[0] else self.task, "" if self.model == "bundled" else self.model)
+        return "-".join(part for part in parts if part)
 
 
 def every_step(models: Sequence[str]) -> Iterator[Step]:
-    """The plan; the first model has all pages, the others are in Table 1."""
+    """The plan; the first model has all pages, the others are in Table 1 and beside the fitted rule."""
     first, oracle = models[0], {"limit": FIRST}
     for model in models:
         yield from (Step("table1", model, task, WHOLE, oracle) for task in SHORT)
         yield from (Step("table1", model, task, FIRST) for task in LONG)
     yield from (Step("parallel", first, task, WHOLE) for task in SHORT)
     yield from (Step("parallel", first, task, FIRST) for task in LONG)
-    for page in ("table3", "table2", "table5", "ablation", "limit", "calibrated"):
+    for page in ("table3", "table2", "table5", "ablation", "limit"):
         yield Step(page, first, TASKS[0], FIRST)
+    for model in models:
+        yield from (Step("calibrated", model, task, FIRST) for task in TASKS)
     yield from (Step(page, first, TASKS[0], TRACED) for page in ("patterns", "zones", "case-study"))
     yield from (Step("limit", first, task, FIRST) for task in TASKS[1:])
     yield from (Step("front", first, task, FIRST) for task in SHORT)

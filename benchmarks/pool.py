@@ -80,7 +80,7 @@ class Pool:
 
 @contextmanager
 def pool(workers: int) -> Iterator[Pool]:
-    """Workers on the cores of this process, by turns; an error or Ctrl-C ends them amid their parts."""
+    """Workers on the cores of this process, by turns; an error or Ctrl-C ends them in the middle of their parts."""
     own = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else list(range(os.cpu_count() or 1))
     context = multiprocessing.get_context("spawn")
     cores = context.SimpleQueue()

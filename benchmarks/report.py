@@ -1,4 +1,4 @@
-"""What every benchmark says beside its numbers, and how it prints them."""
+"""What every benchmark says along with its numbers, and how it prints them."""
 
 from __future__ import annotations
 

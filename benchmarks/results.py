@@ -93,7 +93,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--models", nargs="+", default=["bundled", "bundled-dream"], help="the first has all pages")
     parser.add_argument("--tasks", nargs="+", default=TASKS, choices=TASKS)
     parser.add_argument("--only", nargs="+", default=None, choices=list(RESULTS), metavar="PAGE")
-    parser.add_argument("--limit", type=int, default=None, help="at most so many items a point")
+    parser.add_argument("--limit", type=int, default=None, help="at most this many items a point")
     parser.add_argument("--minutes", type=float, default=None, help="start no step that would end later")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)), help="processes, one core each")
     parser.add_argument("--dtype", default="bfloat16")

@@ -79,7 +79,7 @@ def ceiling(folder: Path, units: int, task, settings, sample: Sample, workers: i
 
 
 def without_ray(folder: Path, units: int, settings, sample: Sample) -> float:
-    """Samples per second that are stored and counted where no Ray is between."""
+    """Samples per second that are stored and counted without Ray in between."""
     (run,) = make_runs([STRATEGY])
     store = open_store(folder, settings, [run], resume=False)
     began = time.perf_counter()
@@ -91,7 +91,7 @@ def without_ray(folder: Path, units: int, settings, sample: Sample) -> float:
 
 
 def model_of(pace: float, most: float) -> list[dict[str, float]]:
-    """Samples per second by workers: their pace times their number, and never more than the driver takes."""
+    """Samples per second by number of workers: their pace times their number, and never more than the driver takes."""
     return [{"workers": count, "samples/s": round(min(count * pace, most), 2)} for count in (1, 2, 10, 100, 1000)]
 
 

@@ -1,4 +1,4 @@
-"""Decoding beside other programs: `python -m benchmarks.shared_machine` prints seconds beside 0 to 3 busy loops.
+"""Decoding while other programs run: `python -m benchmarks.shared_machine` prints seconds beside 0 to 3 busy loops.
 
 Every path (command line, library, library with torch imported first, evaluation, server, training) runs as users run it
 and with one thread, in turns, so that a busy hour hits both. The least of ``--rounds`` counts. ``ratio`` is the time as

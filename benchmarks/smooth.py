@@ -141,7 +141,7 @@ def graded(model: Any, task: Task, item: Item, length: int, ways: Sequence[Way])
 
 @dataclass(frozen=True)
 class Difference:
-    """One way less another over the same items."""
+    """One way minus another over the same items."""
 
     both: Paired
     forwards: float
@@ -156,13 +156,13 @@ class Difference:
 
     @property
     def gains(self) -> bool:
-        """Quicker with texts as good, or better texts as quickly."""
+        """Faster with texts as good, or better texts as fast."""
         quicker = self.interval[1] < 0 and self.both.interval[0] > AS_GOOD
         return quicker or (self.both.interval[0] > 0 and self.interval[1] <= 0)
 
     @property
     def told(self) -> tuple[str, str]:
-        """Both in points, and forwards, each with its interval."""
+        """*Both* in points, and forwards, each with its interval."""
         both = difference({"difference": self.both.difference, "interval": self.both.interval})
         return both, f"{self.forwards:+.2f} ({self.interval[0]:+.2f} to {self.interval[1]:+.2f})"
 

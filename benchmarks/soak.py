@@ -49,7 +49,7 @@ class Soak:
         self.memory: list[tuple[float, int]] = []
 
     async def again(self, work, seed: int) -> None:
-        """Do the work over and over until the time is over."""
+        """Repeat the work until the time is up."""
         rnd = random.Random(seed)
         async with httpx.AsyncClient(timeout=300) as client:
             while time.monotonic() < self.end:
@@ -73,7 +73,7 @@ class Soak:
         self.expect("whole", found == expected, f"{answer.status_code} {found!r} for {expected!r}")
 
     async def leaver(self, client, rnd) -> None:
-        """Asks for something long and closes the connection soon."""
+        """Asks for a long answer and soon closes the connection."""
         body = {"messages": [{"role": "user", "content": "Tell me."}], "max_tokens": 400, "stream": rnd.random() < 0.5}
         with suppress(httpx.TimeoutException):
             async with client.stream("POST", f"{self.url}/v1/chat/completions", json=body, timeout=0.3) as answer:

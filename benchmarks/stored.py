@@ -1,4 +1,4 @@
-"""Results of benchmarks that are kept: rows in a JSON file, added one by one, so that an interrupted run goes on.
+"""Results of benchmarks that are kept: rows in a JSON file, added one by one, so that an interrupted run can continue.
 
 The file has the shape of those of ``starr reproduce``, so that docs/results/README.md lists it.
 """

@@ -106,7 +106,7 @@ def model_of(size: int, width: int) -> Model:
 
 
 def steps(model: Model, prompt: int, canvas: int, **options) -> list[float]:
-    """Milliseconds of every step of one row that commits one token a step."""
+    """Milliseconds of every step of one row that commits one token per step."""
     row = request_of(
         model, [3] * prompt, Options(max_tokens=canvas, strategy="confidence", max_forwards=None, **options)
     )
@@ -121,7 +121,7 @@ def steps(model: Model, prompt: int, canvas: int, **options) -> list[float]:
 
 
 def layer_time(model: Model, positions: int) -> float:
-    """Milliseconds of one layer over so many positions."""
+    """Milliseconds of one layer over this many positions."""
     tokens = torch.full((1, positions), 3)
     found = []
     with torch.inference_mode():

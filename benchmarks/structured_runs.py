@@ -92,7 +92,7 @@ def constrained(model, prompt: str = "abc", **options):
 
 
 def usable() -> list[str]:
-    """Strategies that need no file and move no position."""
+    """Strategies that need no file and move no positions."""
     found = []
     for entry in starr.strategies():
         try:
@@ -177,7 +177,7 @@ def drawn_model(rng: random.Random, attention: str):
 
 
 def runs(number: int, seed: int, progress=None, attention: str = "full"):
-    """(runs counted by strategy, cache, block length, kind of canvas and model; faults) of so many runs."""
+    """(runs counted by strategy, cache, block length, kind of canvas and model; faults) of this many runs."""
     rng, faults, done = random.Random(seed), [], 0
     seen = {kind: Counter() for kind in ("strategies", "caches", "blocks", "canvas", "models")}
     while done < number:

@@ -6,6 +6,7 @@ It names the weights and the number of items of every page, and the figures that
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,9 +31,9 @@ def about(folder: Path) -> str:
     parts = [
         TITLE,
         "*right* is the answer's grade, *formed* says that every part of a text is one that the task allows, and "
-        "*both* is what comparisons go by. Forwards, positions and grades are the same on every machine; seconds are "
-        "of the machine named. This page is written by `python -m docs.about_results` from the results beside it, and "
-        "they by `python -m benchmarks.results`.",
+        "*both* is what comparisons go by. Forwards, positions and grades are the same on every machine; seconds "
+        "depend on the machine. `python -m docs.about_results` writes this page from the results beside it, which "
+        "`python -m benchmarks.results` makes.",
         *sections(found),
         "## Pages",
         lines_of(["page", "n", "model", "date"], [[*line] for line in pages(found)]),
@@ -93,11 +94,16 @@ def falls_section(bodies: list[Body]) -> list[str]:
 
 
 def ice_section(body: Body) -> list[str]:
-    """Both with in-place prompting, against the same run without."""
-    both = {row["run"]: row["both %"] for row in body["rows"] if "both %" in row}
-    pairs = [(name, name.replace(" + ice-pp", "")) for name in both if "ice-pp" in name]
-    lines = [f"- {name}: {both[name] - both[plain]:+.1f} against {plain}" for name, plain in pairs if plain in both]
-    return ["In points of *both* (Table 3):", "\n".join(lines)] if lines else []
+    """Right and both with in-place prompting, against the same run without."""
+    rows = {row["run"]: row for row in body["rows"] if "both %" in row}
+    pairs = [(name, re.sub(r" \+ ice\S*", "", name)) for name in rows if " + ice" in name]
+    lines = [
+        f"- {name} against {plain}: {rows[name]['right %'] - rows[plain]['right %']:+.1f}, "
+        f"{rows[name]['both %'] - rows[plain]['both %']:+.1f}"
+        for name, plain in pairs
+        if plain in rows
+    ]
+    return ["In points of *right* and of *both* (Table 3):", "\n".join(lines)] if lines else []
 
 
 def main(folder: Path = FOLDER) -> None:

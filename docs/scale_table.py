@@ -36,7 +36,7 @@ def block(found: dict[str, Any] | None) -> str:
         *("| measured | samples/s |", "|---|---|", *measured),
         "",
         f"A sample costs the driver {cost} ms, {own} ms of it for Ray. At this pace of a worker one driver feeds {fed}",
-        f"workers; 1,000 workers fill it at {pace} samples/s each. The model above gives:",
+        f"workers; 1,000 workers saturate it at {pace} samples/s each. The model above gives:",
         "",
         *("| workers | samples/s, extrapolated |", "|---|---|", *modelled),
         END,
