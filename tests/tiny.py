@@ -106,7 +106,7 @@ def random_filter(block: int = 6, seed: int = 0) -> BlockFilter:
 def random_rule(seed: int = 0) -> FittedRule:
     """A rule of random weights."""
     random = torch.Generator().manual_seed(seed)
-    shapes = ((2, len(NAMES), 4), (2, 1, 4), (2, 4, 1), (2, 1, 1))
+    shapes = ((2, len(NAMES), 4), (2, 1, 4), (2, 4, 2), (2, 1, 2))
     weights = [torch.randn(shape, generator=random) for shape in shapes]
     habits = torch.randn(300, generator=random).round()
     return FittedRule(torch.zeros(len(NAMES)), torch.ones(len(NAMES)), *weights, habits, budget=0.6)

@@ -79,7 +79,7 @@ def check(request, result) -> None:
     assert result.finish_reason in ("stop", "length")
     calls = 2 if request.sampling.guidance else 1
     if not request.strategy.grows():
-        assert result.stats.forwards <= calls * request.forward_limit
+        assert result.stats.forwards <= calls * request.step_limit
         assert len(result.tokens) <= request.length
     assert EOS not in result.tokens
 

@@ -10,9 +10,9 @@ from tests.decode.rows import request
 def test_windows_and_limit():
     assert request("_" * 10, block_length=4).windows == 3
     assert request("_" * 10).windows == 1
-    assert request("__a__", max_forwards=3).forward_limit == 3
-    assert request("__a__").forward_limit == 4
-    assert request("__a__", strategy="edit", block_length=3).forward_limit == 4 + 16 * 2
+    assert request("__a__", max_forwards=3).step_limit == 3
+    assert request("__a__").step_limit == 4
+    assert request("__a__", strategy="edit", block_length=3).step_limit == 4 + 16 * 2
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ def test_windows_and_limit():
 )  # fmt: skip
 def test_limits_follow_the_rules_of_enforce(form, enforce, limit):
     row = request("__a__", strategy=form, enforce=enforce)
-    assert row.forward_limit == limit
-    assert request("____", strategy="starr", enforce="bounded", max_revocations=5).forward_limit == 4 * 6
+    assert row.step_limit == limit
+    assert request("____", strategy="starr", enforce="bounded", max_revocations=5).step_limit == 4 * 6
     assert row.literal == (enforce == "literal" or (enforce == "safe" and form not in ("starr", "threshold")))
 
 

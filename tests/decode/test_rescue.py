@@ -59,6 +59,34 @@ def test_only_the_culprit_fails(cache, trace):
             assert len(results[place].trace.steps) == len(alone[kept].trace.steps)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FailingAtOnce(Threshold):
+    """Fails in the step in which all rows join."""
+
+    name: ClassVar[str] = "failing-at-once"
+
+    def decide(self, view, carry):
+        raise RuntimeError("a bad row")
+
+
+@pytest.mark.parametrize("given", [{"trace": True}, {"model": "bundled-blocks"}])
+def test_rows_that_join_in_a_failed_step_are_booked_once(given):
+    model = starr.load(given["model"]) if "model" in given else tiny_model()
+    options = Options(strategy="threshold", max_tokens=16, trace=True)
+    good = [request_of(model, f"prompt {i}", options) for i in range(3)]
+    alone, _ = decoded(model, good)
+    bad = replace(good[1], strategy=FailingAtOnce())
+    results, errors = decoded(model, [good[0], bad, *good[1:]])
+    assert list(errors) == [1]
+    for place, kept in zip([0, 2, 3], range(3), strict=True):
+        ours, theirs = results[place], alone[kept]
+        assert (ours.tokens, len(ours.trace.steps)) == (theirs.tokens, len(theirs.trace.steps))
+        for figure in ("forwards", "positions"):
+            assert getattr(ours.stats, figure) == getattr(theirs.stats, figure)
+        for phase in ("prefill", "seal"):
+            assert getattr(ours.stats, phase).positions == getattr(theirs.stats, phase).positions
+
+
 def test_a_row_that_fails_when_it_joins_leaves_the_others():
     model = tiny_model()
     good = [request_of(model, "abc", Options(max_tokens=8)) for _ in range(3)]

@@ -13,7 +13,7 @@ from starr.decode.strategies import STRATEGIES
 from starr.errors import InputError, LengthError
 from starr.named import MOST_TEXT
 from starr.options import by_name
-from tests.tiny import EOS, MASK, tiny_model
+from tests.tiny import EOS, MASK, form_of, tiny_model
 
 PROMPT = "some prompt"
 HUGE = [2**31, 2**63, 10**30, -1, -(2**31), -(10**30), 1e38, 1e308, -1e308, math.inf, -math.inf, math.nan]
@@ -115,10 +115,21 @@ def test_adaptive_always_queries_something(model, cache, enforce):
         assert decode(model, cache=cache, enforce=enforce, strategy=strategy, max_forwards=30, max_tokens=20)
 
 
-def test_max_forwards_holds_with_extra_steps_and_stop_rules(model):
-    for most in (1, 2, 3):
-        found = decode(model, strategy="edit", stop_rule="prophet", max_forwards=most, max_tokens=12)
+MORE = [{"strategy": "edit", "stop_rule": "prophet"}, {"strategy": "threshold", "guidance": 1.0}]
+
+
+@pytest.mark.parametrize("given", [*({"strategy": entry.name} for entry in STRATEGIES.all()), *MORE], ids=str)
+def test_max_forwards_holds(model, given):
+    """Also where a canvas grows, a full window stays open, or a step takes two forwards."""
+    for most in (2, 3, 4):
+        found = decode(model, **given | {"strategy": form_of(given["strategy"])}, max_forwards=most, max_tokens=12)
         assert found.stats.forwards <= most
+        assert MASK not in found.tokens
+
+
+def test_a_guided_step_takes_two_forwards(model):
+    with pytest.raises(InputError, match="max_forwards must be at least 2 with guidance, got 1"):
+        starr.generate(model, PROMPT, guidance=1.0, max_forwards=1, max_tokens=8)
 
 
 def test_the_texts_of_a_template_are_bounded_and_encoded_once(model, monkeypatch):

@@ -86,13 +86,19 @@ class RefFeatures:
         return found
 
 
-def ref_budget(chance: list[float], masked: list[bool], budget: float) -> list[bool]:
-    """The most probable masks while the sum of 1 - P is <= budget."""
-    order = sorted((i for i, m in enumerate(masked) if m), key=lambda i: (-chance[i], i))
-    chosen, risk = set(), 0.0
+def ref_risk(stands: float, harms: float, harm: float) -> float:
+    """The expected number of wrong commits, where a harmful one counts as ``harm`` others."""
+    harmful = (1 - stands) * harms
+    return harm * harmful + (1 - stands - harmful)
+
+
+def ref_budget(risk: list[float], masked: list[bool], budget: float) -> list[bool]:
+    """The least risky masks while the sum of their risks is <= budget."""
+    order = sorted((i for i, m in enumerate(masked) if m), key=lambda i: (risk[i], i))
+    chosen, total = set(), 0.0
     for i in order:
-        risk += 1.0 - chance[i]
-        if risk > budget:
+        total += risk[i]
+        if total > budget:
             break
         chosen.add(i)
     return [i in chosen for i in range(len(masked))]

@@ -63,7 +63,7 @@ def race(options: RaceOptions) -> None:
     decoding = replace(options.resolved(), trace=options.out is not None)
     model = options.load()
     remark(model, prompt, options.quiet)
-    starr.generate(model, prompt, **replace(decoding, max_forwards=1).keywords())  # a process's first forward is slow
+    starr.generate(model, prompt, **replace(decoding, max_forwards=2).keywords())  # a process's first forward is slow
     if options.strategies.strip() == "all":
         runners = [runner for runner in runners if servable(model, prompt, runner, decoding, options.quiet)]
     results = list(run_lanes(model, prompt, runners, decoding, options.live and not options.quiet))

@@ -150,7 +150,7 @@ class Batch:
         """What the forward just made cost one row."""
         plan, calls = self.plan, 2 if row.request.sampling.guidance else 1
         queried, width = plan.figures.queried[place], plan.figures.width[place]
-        besides = self.guests.positions(row.request, row.length, width)
+        besides = self.guests.positions(place, row.length, width)
         padding = 0 if self.is_plain(row) else plan.most_queried - queried
         earlier = plan.figures.earlier[place]
         phase = "denoise" if queried > earlier else "seal" if row.forwards else "prefill"

@@ -133,7 +133,7 @@ def new_canvas(requests: Sequence[Request], device: torch.device) -> Canvas:
         windows=per_row([r.windows for r in requests]),
         step=zero,
         total=zero,
-        limit=per_row([r.forward_limit for r in requests]),
+        limit=per_row([r.step_limit for r in requests]),
         lookahead=per_row([int(r.strategy.moves_end or r.strategy.looks_ahead) for r in requests]).bool(),
         lookback=per_row([int(r.strategy.looks_back) for r in requests]).bool(),
         seed=per_row([r.seed for r in requests]),

@@ -22,6 +22,8 @@ def check_request(request: Request, model: Model) -> None:
     check_length(request.start, request.length, model.spec.max_length)
     for name in ("block_length", "max_forwards", "seed", "enforce", "max_revocations"):
         check_option(name, getattr(request, name))
+    if request.max_forwards == 1 and request.sampling.guidance > 0:
+        raise InputError("max_forwards must be at least 2 with guidance, got 1.", param="max_forwards")
     for guest in GUESTS:
         if guest.serves(request):
             guest.check(request)

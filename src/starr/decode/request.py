@@ -71,14 +71,14 @@ class Request:
         return len(self.tokens) - self.start
 
     @property
-    def forward_limit(self) -> int:
-        """The last forward commits whatever is left. Without ``max_forwards`` it is one that safe runs never need.
+    def step_limit(self) -> int:
+        """The last step commits whatever is left. Without ``max_forwards`` it is one that safe runs never need.
 
-        That is the bound that ``enforce`` proves, or the one that the strategy gives; literal runs get one forward for
-        each mask.
+        That is the bound that ``enforce`` proves, or the one that the strategy gives; literal runs get one step for
+        each mask. A guided step is two forwards.
         """
         if self.max_forwards is not None:
-            return self.max_forwards
+            return max(1, self.max_forwards // (2 if self.sampling.guidance else 1))
         most = sum(self.masked)
         if self.ends_itself is not None and self.enforce != "strict":
             most = self.ends_itself

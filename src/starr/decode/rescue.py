@@ -23,23 +23,26 @@ class KeptBatch:
 
     attributes: dict[str, Any]
     rows: list[LiveRow]
-    steps: list[int]  # kept steps of each row
     waiting: list[LiveRow]
 
 
 def keep(batch: Batch) -> KeptBatch:
     """What ``bring_back`` needs."""
-    rows = [replace(row) for row in batch.rows]
-    return KeptBatch(dict(vars(batch)), rows, [len(row.history) for row in rows], list(batch.waiting))
+    rows, waiting = map(copied, batch.rows), map(copied, batch.waiting)
+    return KeptBatch(dict(vars(batch)), list(rows), list(waiting))
+
+
+def copied(row: LiveRow) -> LiveRow:
+    """A row that a step of another copy does not change."""
+    return replace(row, history=list(row.history), prefill=replace(row.prefill), seal=replace(row.seal))
 
 
 def bring_back(batch: Batch, kept: KeptBatch) -> None:
     """Make the batch what it was."""
     vars(batch).clear()
     vars(batch).update(kept.attributes)
-    rows = zip(kept.rows, kept.steps, strict=True)
-    batch.rows = [replace(row, history=row.history[:steps]) for row, steps in rows]
-    batch.waiting = deque(kept.waiting)
+    batch.rows = list(map(copied, kept.rows))
+    batch.waiting = deque(map(copied, kept.waiting))
 
 
 def expel(engine: Engine, kept: KeptBatch) -> dict[int, Exception]:

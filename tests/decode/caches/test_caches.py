@@ -158,7 +158,7 @@ def test_every_strategy_with_every_cache(shift):
     assert len(requests) > 150
     for request, result in zip(requests, run_all(model, requests, 16), strict=True):
         assert MASK not in result.tokens
-        assert result.stats.forwards <= request.forward_limit
+        assert result.stats.forwards <= request.step_limit
         assert result.stats.buffer_bytes > 0
 
 

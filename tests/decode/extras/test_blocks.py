@@ -208,7 +208,7 @@ def test_every_strategy_within_a_block(model, strategy):
         result = events[-1].generation
         assert len(result.tokens) == 13
         assert MASK not in result.tokens
-        bound = request.forward_limit + result.stats.seal.forwards
+        bound = request.step_limit + result.stats.seal.forwards
         assert result.stats.forwards <= max(bound, engine.model.spec.max_length)
 
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import starr
 from starr.api import request_of, run_all
 from starr.decode.engine import Engine
 from starr.decode.view import DRAFT, DRAFT_TOKEN, draft_notes
@@ -58,10 +59,13 @@ def test_no_rows_without_need(drafts):
     assert bool(engine.batch.guests.present) == (drafts > 1)
 
 
-@pytest.mark.parametrize("options", [{"cache": "dual", "block_length": 4}, {"temperature": 1.0}, {"guidance": 1.0}])
+@pytest.mark.parametrize("options", [{"cache": "dual", "block_length": 4}, {"temperature": 1.0}, {"guidance": 1.0},
+                                     {"regex": "[a-z]{2,4} (has|had)"}])  # fmt: skip
 def test_where_drafts_cannot_be_checked_there_are_none(options):
     """Beside a row that has some: forwards and text are those of confidence."""
-    model = tiny_model()
+    if "regex" in options:
+        pytest.importorskip("outlines_core")
+    model = starr.load() if "regex" in options else tiny_model()
     forms = ("freedave", "confidence")
     rows = [request_of(model, "abc", Options(strategy=form, max_tokens=8, **options)) for form in forms]
     other = request_of(model, "abc", Options(strategy="freedave:drafts=3", max_tokens=9))
@@ -71,3 +75,16 @@ def test_where_drafts_cannot_be_checked_there_are_none(options):
         plain.stats.forwards,
         plain.stats.positions,
     )
+
+
+def test_one_request_in_two_rows_is_counted_row_by_row():
+    model = tiny_model()
+    request = request_of(model, "abc", Options(strategy="freedave:drafts=3", max_tokens=9, eos="never"))
+    alone = run_all(model, [request], 1)[0].stats.positions
+    engine, found = Engine(model, max_rows=2), []
+    engine.add(request)
+    engine.step()
+    engine.add(request)
+    while engine.busy:
+        found += [event.stats.positions for event in engine.step() if event.done]
+    assert found == [alone, alone]

@@ -28,4 +28,4 @@ def test_a_step_costs_a_layer_over_the_canvas():
     engine = Engine(model)
     engine.add(row)
     engine.batch.admit()
-    assert engine.batch.guests.positions(row, len(row.tokens), 9) == 5, "nine positions in one of two layers"
+    assert engine.batch.guests.positions(0, len(row.tokens), 9) == 5, "nine positions in one of two layers"

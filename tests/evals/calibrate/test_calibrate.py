@@ -15,7 +15,7 @@ from starr.evals.calibrate.costs import BUDGETS, SLACK
 from starr.evals.calibrate.fit import Recipe, fit, reliability
 from starr.evals.calibrate.prompts import task_prompts
 from starr.evals.calibrate.sound import until_end
-from starr.evals.calibrate.visit import Explorer, Seen, last_events, outcome, visit
+from starr.evals.calibrate.visit import Explorer, Seen, last_events, outcomes, visit
 from starr.evals.calibrate.work import CalibrationPlan, calibrate
 from tests.tiny import tiny_model
 
@@ -34,9 +34,9 @@ def explored(model, request, **options):
     """The last event of a row that an explorer decoded, and what was recorded, with what became of it."""
     asked = {"policy": starr.strategy("threshold"), "steps": 0, "later": 99, "prompt": 0} | options
     explorer = Explorer(**asked, ends=model.spec.eos_ids)
-    (event,) = last_events(model, [replace(request, strategy=explorer)], 1)
-    text = until_end(event.tokens, model.spec.eos_ids)
-    return event, explorer.found, [outcome(explorer, seen, text) for seen in explorer.found]
+    request = replace(request, strategy=explorer)
+    (event,) = last_events(model, [request], 1)
+    return event, explorer.found, list(outcomes(model, request, until_end(event.tokens, model.spec.eos_ids)))
 
 
 def test_a_label_says_whether_the_proposal_stands_at_the_end():
@@ -66,8 +66,32 @@ def test_places_are_counted_on_the_canvas_also_in_blocks():
 def test_behind_the_end_an_end_of_text_stands_and_nothing_else():
     model = tiny_model()
     end, explorer = model.spec.eos_ids[0], Explorer(starr.strategy("threshold"), 0, 1, model.spec.eos_ids, 0)
-    seen = Seen(torch.zeros(3, len(SEEN)), torch.zeros(3, len(TOKEN), dtype=torch.int64), [0, 2, 3], [7, end, 7])
-    assert outcome(explorer, seen, until_end([7, end, 9, 7], model.spec.eos_ids)).stood.tolist() == [True, True, False]
+    near = torch.zeros(3, len(TOKEN), dtype=torch.int64)
+    explorer.found.append(Seen(torch.zeros(3, len(SEEN)), near, [0, 2, 3], [7, end, 7]))
+    request = replace(requests(model, ["ab"])[0], strategy=explorer)
+    (found,) = outcomes(model, request, until_end([7, end, 9, 7], model.spec.eos_ids))
+    assert found.stood.tolist() == [True, True, False]
+
+
+def test_a_proposal_that_would_not_fit_is_harmful_and_another_wording_is_not():
+    """At every place of a careful text: the likeliest other token behind it, and the unlikeliest of all."""
+    model, (row,) = tiny_model(), requests(tiny_model(), ["ab"])
+    text = [7, 9, 11, 13, 15, 17, 19, 21, 23, 25]
+    prompt, mask = row.tokens[: row.start], model.spec.mask_id
+    with torch.no_grad():
+        rows = torch.tensor([[*prompt, *text[:place], *[mask] * (10 - place)] for place in range(10)])
+        logits = model.net.head(model.net(rows)).float()
+    ranked = [logits[place, row.start + place].argsort(descending=True).tolist() for place in range(10)]
+    good = [next(token for token in order if token not in (mask, text[place])) for place, order in enumerate(ranked)]
+    bad = [order[-1] for order in ranked]
+    explorer = Explorer(starr.strategy("threshold"), 0, 1, model.spec.eos_ids, 0)
+    blank = torch.zeros(10, len(SEEN)), torch.zeros(10, len(TOKEN), dtype=torch.int64)
+    explorer.found.extend(Seen(*blank, list(range(10)), tokens) for tokens in (good, bad, text))
+    near, far, same = outcomes(model, replace(row, strategy=explorer), text)
+    assert not near.harmful.any()
+    assert far.harmful.float().mean() > 0.5
+    assert same.stood.all()
+    assert not same.harmful.any()
 
 
 def test_rows_visited_together_tell_what_they_tell_alone():
@@ -80,6 +104,7 @@ def test_rows_visited_together_tell_what_they_tell_alone():
     assert len(many) > len({v.prompt for v in many}), "a row tells of two states"
     for a, b in zip(many, one, strict=True):
         assert torch.equal(a.stood, b.stood)
+        assert torch.equal(a.harmful, b.harmful)
         assert torch.equal(a.proposals, b.proposals)
         assert torch.allclose(a.features, b.features, atol=1e-3)
 
@@ -143,13 +168,17 @@ def test_a_separable_label_is_learnt_and_left_out_groups_play_no_part():
     features, near = torch.randn(4000, len(SEEN)), torch.full((4000, len(TOKEN)), -1)
     near[:, 3] = 0
     stood, prompt = features[:, 1] > 0, torch.arange(4000) % 50
-    rule = fit(features, near, stood, prompt, 9, Recipe(networks=1, epochs=20))
-    found = rule.probability(features[None], near[None])[0]
-    assert ((found > 0.5) == stood).float().mean() > 0.95
-    blind = fit(features, near, stood, prompt, 9, Recipe(networks=1, epochs=5, without=("now",)))
+    harmful = ~stood & (features[:, 2] > 0)
+    rule = fit(features, near, stood, harmful, prompt, 9, Recipe(networks=1, epochs=20, batch=256))
+    stands, harms = (found[0] for found in rule.chances(features[None], near[None]))
+    assert ((stands > 0.5) == stood).float().mean() > 0.95
+    assert ((harms > 0.5) == harmful)[~stood].float().mean() > 0.95
+    blind = fit(features, near, stood, harmful, prompt, 9, Recipe(networks=1, epochs=5, without=("now",)))
     changed = features.clone()
     changed[:, 1] = 99.0
-    assert torch.equal(blind.probability(changed[None], near[None]), blind.probability(features[None], near[None]))
+    said = (blind.chances(shown[None], near[None]) for shown in (changed, features))
+    for found, expected in zip(*said, strict=True):
+        assert torch.equal(found, expected)
 
 
 def test_what_a_token_does_is_learnt_and_carries_over_to_held_out_prompts():
@@ -159,8 +188,8 @@ def test_what_a_token_does_is_learnt_and_carries_over_to_held_out_prompts():
     features[:, SEEN.index("confidence")] = 0.5
     near[:, 3] = torch.randint(0, 40, (4000,), generator=random)
     stood, prompt = near[:, 3] % 2 == 0, torch.arange(4000) % 50
-    rule = fit(features, near, stood, prompt, 40, Recipe(networks=1, epochs=20, batch=256))
-    found = rule.probability(features[None], near[None])[0]
+    rule = fit(features, near, stood, ~stood, prompt, 40, Recipe(networks=1, epochs=20, batch=256))
+    found = rule.chances(features[None], near[None])[0][0]
     assert ((found > 0.5) == stood)[prompt % 5 == 0].float().mean() > 0.9
 
 

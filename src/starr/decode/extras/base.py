@@ -60,7 +60,7 @@ class Guest:
     claims: ClassVar[bool] = False
 
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
-        self.model = model
+        self.model, self.order = model, rows
         self.requests = [requests[row] for row in rows]
         self.rows = torch.tensor(rows, dtype=torch.int64, device=model.device)
 
@@ -126,8 +126,8 @@ class Guest:
         """(B,) bool: windows that stay open without masks; ``acted`` (B,) bool: the step changed something."""
         return canvas, None
 
-    def positions(self, request: Request, length: int, width: int) -> int:
-        """Positions that a step of the row costs besides its query; ``length`` of the row, ``width`` of its window."""
+    def positions(self, place: int, length: int, width: int) -> int:
+        """Positions that a step of the row at this place costs besides its query; ``width`` is of its window."""
         return 0
 
 
@@ -204,6 +204,6 @@ class Guests:
                 found = kept if found is None else found | kept
         return canvas, found
 
-    def positions(self, request: Request, length: int, width: int) -> int:
-        """Positions that a step of the row costs besides its query, over all guests that serve it."""
-        return sum(guest.positions(request, length, width) for guest in self.present if guest.serves(request))
+    def positions(self, place: int, length: int, width: int) -> int:
+        """Positions that a step of the row at this place costs besides its query, over all guests that serve it."""
+        return sum(guest.positions(place, length, width) for guest in self.present if place in guest.order)

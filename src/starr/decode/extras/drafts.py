@@ -36,15 +36,14 @@ class Drafts(Guest):
         super().__init__(model, requests, rows)
         flags = [(r.sampling.eos == "never", r.sampling.eos == "last") for r in self.requests]
         self.never, self.late = torch.tensor(flags, device=model.device).unbind(1)
-        self.order = rows
         self.counts: list[int] = []  # drafts of each row in the coming forward
 
     @classmethod
     def serves(cls, request: Request) -> bool:
-        """Drafts are whole rows and checked deterministically; with a cache, temperature or guidance there are none."""
+        """Drafts are whole rows and checked by the model's own predictions, greedy and free."""
         chance = request.sampling.temperature > 0 or request.sampling.guidance > 0
         whole_rows = not request.cache.buffered and request.blocks is None
-        return request.strategy.states() > 1 and whole_rows and not chance
+        return request.strategy.states() > 1 and whole_rows and not chance and request.constraint is None
 
     @classmethod
     def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:
@@ -122,6 +121,5 @@ class Drafts(Guest):
             notes[name] = blank.index_put((self.rows[:, None], window), decision.extras[name][self.rows])
         return canvas.noted(notes)
 
-    def positions(self, request: Request, length: int, width: int) -> int:
-        place = next(k for k, own in enumerate(self.requests) if own is request)
-        return self.counts[place] * length
+    def positions(self, place: int, length: int, width: int) -> int:
+        return self.counts[self.order.index(place)] * length

@@ -20,7 +20,7 @@ ROOM = "room"  # (B, C) int64, and the signal's name
 class Growth(Guest):
     """Rows whose strategy asks for room: ``Decision.extras`` has ``grow`` (B,), how many, and ``grow_at`` (B,).
 
-    ``grow_token`` (B,), if given, is the token that comes there; -1 is a mask.
+    ``grow_token`` (B,), if given, is the token that comes there; -1 is a mask. Nothing grows in the last step of a row.
 
     Signal ``room``: how many positions the model's context has left, the same at every position of a row. A step that
     grows the canvas need not commit: the context bounds how often that happens.
@@ -56,7 +56,11 @@ class Growth(Guest):
         spec, count = self.model.spec, decision.extras["grow"]
         token = decision.extras.get("grow_token", torch.full_like(count, -1))
         token = torch.where(token < 0, spec.mask_id, token)
-        return insert(canvas, at, count, token, most=most, longest=spec.max_length, mask_id=spec.mask_id)
+        given = torch.tensor([request.max_forwards is not None for request in self.requests], device=count.device)
+        fixed = torch.zeros_like(count, dtype=torch.bool).index_copy(0, self.rows, given)
+        count = count.masked_fill(fixed & (canvas.total >= canvas.limit), 0)
+        grown = insert(canvas, at, count, token, most=most, longest=spec.max_length, mask_id=spec.mask_id)
+        return replace(grown, limit=torch.where(fixed, canvas.limit, grown.limit))
 
 
 def insert(

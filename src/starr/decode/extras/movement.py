@@ -48,6 +48,6 @@ class Movement(Guest):
         note = canvas.notes[MOVED].index_put((self.rows[:, None], where), on_grid(moved.float()))
         return canvas.noted({MOVED: note})
 
-    def positions(self, request: Request, length: int, width: int) -> int:
+    def positions(self, place: int, length: int, width: int) -> int:
         """One layer over the canvas, as a share of a position each."""
-        return -(-(length - request.start) // self.model.spec.shape.layers)
+        return -(-(length - self.requests[self.order.index(place)].start) // self.model.spec.shape.layers)

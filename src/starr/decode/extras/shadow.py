@@ -59,7 +59,7 @@ class Shadow(Guest):
         note = canvas.notes[SHADOW].index_put((self.rows[:, None], where), own.view(held.shape))
         return canvas.noted({SHADOW: note})
 
-    def positions(self, request: Request, length: int, width: int) -> int:
+    def positions(self, place: int, length: int, width: int) -> int:
         return width
 
 

@@ -1,4 +1,4 @@
-"""Fit the small networks of a rule: logistic loss, early stopping on prompts that were held out.
+"""Fit the small networks of a rule: logistic loss of both outputs, early stopping on prompts that were held out.
 
 Letters: N positions, F features, M networks, H hidden units.
 """
@@ -35,11 +35,17 @@ class Recipe:
 
 
 def fit(
-    features: Tensor, proposals: Tensor, stood: Tensor, prompt: Tensor, vocabulary: int, recipe: Recipe
+    features: Tensor,
+    proposals: Tensor,
+    stood: Tensor,
+    harmful: Tensor,
+    prompt: Tensor,
+    vocabulary: int,
+    recipe: Recipe,
 ) -> FittedRule:
     """The rule of positions (N, len(SEEN)) with the proposals nearby (N, len(TOKEN)) that stood (N,) or not.
 
-    ``prompt`` (N,) says where they come from.
+    ``harmful`` (N,) are those that did not and would not fit; ``prompt`` (N,) says where they come from.
     """
     held = prompt % HELD_OUT == 0
     surplus = stood.float() - features[:, SEEN.index("confidence")]
@@ -47,7 +53,7 @@ def fit(
     keep = torch.tensor([not any(name in GROUPS[group] for group in recipe.without) for name in NAMES])
     mean, scale = x[~held].mean(0), x[~held].std(0).clamp_min(1e-3)
     x = ((x - mean) / scale * keep).float()
-    y = stood.float()
+    y = torch.stack((stood, harmful), dim=1).float()
     torch.manual_seed(recipe.seed)
     weights = start(recipe, x.shape[1])
     w1, b1, w2, b2 = descend(weights, (x[~held], y[~held]), (x[held], y[held]), recipe)
@@ -61,15 +67,15 @@ def start(recipe: Recipe, count: int) -> list[Tensor]:
     return [
         torch.randn(nets, count, hidden) / count**0.5,
         torch.zeros(nets, 1, hidden),
-        torch.randn(nets, hidden, 1) / hidden**0.5,
-        torch.zeros(nets, 1, 1),
+        torch.randn(nets, hidden, 2) / hidden**0.5,
+        torch.zeros(nets, 1, 2),
     ]
 
 
 def logits_of(weights: list[Tensor], x: Tensor) -> Tensor:
-    """(M, N) of positions (N, F)."""
+    """(M, N, 2) of positions (N, F)."""
     w1, b1, w2, b2 = weights
-    return (torch.matmul(torch.tanh(torch.matmul(x, w1) + b1), w2) + b2)[..., 0]
+    return torch.matmul(torch.tanh(torch.matmul(x, w1) + b1), w2) + b2
 
 
 def descend(
@@ -82,13 +88,12 @@ def descend(
     for epoch in range(recipe.epochs):
         adam.param_groups[0]["lr"] = recipe.rate * (1 - epoch / recipe.epochs)
         for part in torch.split(torch.randperm(len(train[1])), recipe.batch):
-            logits = logits_of(weights, train[0][part])
-            loss = F.binary_cross_entropy_with_logits(logits, train[1][part].expand_as(logits))
+            loss = loss_of(logits_of(weights, train[0][part]).sigmoid(), train[1][part])
             adam.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             adam.step()
         with torch.no_grad():
-            score = float(loss_of(logits_of(weights, held[0]), held[1]))
+            score = float(loss_of(logits_of(weights, held[0]).sigmoid().mean(0, keepdim=True), held[1]))
         if score < lowest - 1e-5:
             best, lowest, waited = [w.detach().clone() for w in weights], score, 0
         else:
@@ -98,9 +103,10 @@ def descend(
     return best
 
 
-def loss_of(logits: Tensor, y: Tensor) -> Tensor:
-    """Logistic loss of the mean probability of all networks."""
-    return F.binary_cross_entropy(logits.sigmoid().mean(0).clamp(1e-6, 1 - 1e-6), y)
+def loss_of(said: Tensor, y: Tensor) -> Tensor:
+    """Logistic loss of P (M, N, 2) for (stood, harmful) (N, 2); those that stood say nothing of harm."""
+    losses = F.binary_cross_entropy(said.clamp(1e-6, 1 - 1e-6), y.expand_as(said), reduction="none")
+    return losses[..., 0].mean() + (losses[..., 1] * (1.0 - y[:, 0])).mean()
 
 
 def reliability(chance: Tensor, stood: Tensor, bins: int = 10) -> dict[str, Any]:

@@ -40,15 +40,23 @@ def until_end(text: Sequence[int], ends: tuple[int, ...]) -> tuple[int, ...]:
 
 def implausible(model: Model, texts: Sequence[Written]) -> list[list[int]]:
     """Of each text the places of implausible tokens, of those that differ from the careful run's text."""
-    ends, mask = model.spec.eos_ids, model.spec.mask_id
-    asked = [(n, place) for n, written in enumerate(texts) for place in differing(written, ends)]
-    rows = [[*(one := texts[n]).prompt, *one.text[:place], *[mask] * (len(one.text) - place)] for n, place in asked]
-    found: list[list[int]] = [[] for _ in texts]
-    ratios = log_ratios(model, rows, [(len(texts[n].prompt), place, texts[n].text[place]) for n, place in asked])
-    for (n, place), ratio in zip(asked, ratios, strict=True):
-        if ratio < PLAUSIBLE:
-            found[n].append(place)
+    found = []
+    for written in texts:
+        places = differing(written, model.spec.eos_ids)
+        asked = [(place, written.text[place]) for place in places]
+        odd = implausible_at(model, written.prompt, written.text, asked)
+        found.append([place for place, bad in zip(places, odd, strict=True) if bad])
     return found
+
+
+def implausible_at(
+    model: Model, prompt: list[int], text: Sequence[int], asked: Sequence[tuple[int, int]]
+) -> list[bool]:
+    """Whether each (place, token) would be implausible behind what a text has before that place."""
+    mask, length = model.spec.mask_id, len(text)
+    rows = [[*prompt, *text[:place], *[mask] * (length - place)] for place, _ in asked]
+    ratios = log_ratios(model, rows, [(len(prompt), *pair) for pair in asked])
+    return [ratio < PLAUSIBLE for ratio in ratios]
 
 
 def differing(written: Written, ends: tuple[int, ...]) -> list[int]:

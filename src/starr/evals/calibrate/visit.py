@@ -3,7 +3,8 @@
 Each prompt is decoded by some policy up to a random step. From that very state the run goes on carefully (``threshold``
 0.95). The features of all masks that the careful run would not commit at once are taken there, and in one of the later
 states, since the same end follows from it. A proposal stood if the final canvas has it at its position. Behind the
-final end-of-text an end-of-text stands, and nothing else does.
+final end-of-text an end-of-text stands, and nothing else does. One that did not stand is *harmful* if it is implausible
+behind the final text before it (see ``sound``): a wrong digit is, another wording is not.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from starr.decode.ranking import with_best
 from starr.decode.strategies.base import Strategy
 from starr.decode.strategies.calibrated.features import SEEN, TOKEN, features_of, no_past, proposals_near, remember
 from starr.decode.view import Carry, Decision, StepView, commits
-from starr.evals.calibrate.sound import until_end
+from starr.evals.calibrate.sound import implausible_at, until_end
 
 if TYPE_CHECKING:
     from starr.decode.request import Request
@@ -42,6 +43,7 @@ class Visit:
     features: Tensor  # (M, F) float32
     proposals: Tensor  # (M, P) int64: those nearby and its own, as ``proposals_near`` gives them
     stood: Tensor  # (M,) bool
+    harmful: Tensor  # (M,) bool: did not stand, and would not fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,17 +135,22 @@ def visit(
         steps = min(int(draw.expovariate(1 / 4)), request.length - 1)
         explorers.append(Explorer(policy, steps, draw.randint(1, LATER), model.spec.eos_ids, place))
     rows_asked = [replace(request, strategy=own) for request, own in zip(requests, explorers, strict=True)]
-    for explorer, event in zip(explorers, last_events(model, rows_asked, rows, watch), strict=True):
-        text = until_end(event.tokens, model.spec.eos_ids)
-        yield from (outcome(explorer, seen, text) for seen in explorer.found)
+    for request, event in zip(rows_asked, last_events(model, rows_asked, rows, watch), strict=True):
+        yield from outcomes(model, request, until_end(event.tokens, model.spec.eos_ids))
 
 
-def outcome(explorer: Explorer, seen: Seen, text: Sequence[int]) -> Visit:
-    """What became of the proposals that were recorded, in a final text as ``until_end`` gives it."""
-    pairs = zip(seen.places, seen.proposals, strict=True)
-    ends = explorer.ends
-    kept = [text[place] == token or (token in ends and text[place] in ends) for place, token in pairs]
-    return Visit(explorer.prompt, seen.features, seen.near, torch.tensor(kept, dtype=torch.bool))
+def outcomes(model: Model, request: Request, text: Sequence[int]) -> Iterator[Visit]:
+    """What became of the proposals that a row's explorer recorded, in a final text as ``until_end`` gives it."""
+    explorer, ends = request.strategy, model.spec.eos_ids
+    assert isinstance(explorer, Explorer)
+    for seen in explorer.found:
+        pairs = list(zip(seen.places, seen.proposals, strict=True))
+        stood = [text[place] == token or (token in ends and text[place] in ends) for place, token in pairs]
+        odd = implausible_at(model, request.tokens[: request.start], text,
+                             [pair for pair, kept in zip(pairs, stood, strict=True) if not kept])  # fmt: skip
+        harmful = iter(odd)
+        labels = torch.tensor([[kept, not kept and next(harmful)] for kept in stood], dtype=torch.bool).view(-1, 2)
+        yield Visit(explorer.prompt, seen.features, seen.near, labels[:, 0], labels[:, 1])
 
 
 def last_events(
@@ -162,12 +169,13 @@ def last_events(
 
 
 def as_rows(visits: Sequence[Visit]) -> dict[str, Any]:
-    """Visits as plain tensors, for a file: features (N, F), proposals (N, P), stood (N,), prompt (N,)."""
-    none = Visit(0, torch.zeros(0, len(SEEN)), torch.zeros(0, len(TOKEN), dtype=torch.int64), torch.zeros(0).bool())
-    some = [none, *visits]
+    """Visits as plain tensors, for a file: features (N, F), proposals (N, P), stood, harmful and prompt (N,)."""
+    no = torch.zeros(0).bool()
+    some = [Visit(0, torch.zeros(0, len(SEEN)), torch.zeros(0, len(TOKEN), dtype=torch.int64), no, no), *visits]
     return {
         "features": torch.cat([v.features for v in some]),
         "proposals": torch.cat([v.proposals for v in some]),
         "stood": torch.cat([v.stood for v in some]),
+        "harmful": torch.cat([v.harmful for v in some]),
         "prompt": torch.cat([torch.full((len(v.stood),), v.prompt) for v in some]),
     }

@@ -151,6 +151,9 @@ def scored(rule: FittedRule, rounds: Sequence[Visited]) -> FittedRule:
     """The rule with its reliability on held-out prompts."""
     whole = {name: together([part[name] for part in rounds]) for name in rounds[0]}
     held, stood = whole["prompt"] % HELD_OUT == 0, whole["stood"]
-    said = rule.probability(whole["features"][held][None], whole["proposals"][held][None])[0]
-    found = reliability(said, stood[held])
-    return replace(rule, scores={"positions": len(stood), "held_out": int(held.sum()), "reliability": found})
+    stands, harms = rule.chances(whole["features"][held][None], whole["proposals"][held][None])
+    scores = {"positions": len(stood), "held_out": int(held.sum()), "reliability": reliability(stands[0], stood[held])}
+    wrong = ~stood[held]
+    if wrong.any():
+        scores["harm"] = reliability(harms[0, wrong], whole["harmful"][held][wrong])
+    return replace(rule, scores=scores)

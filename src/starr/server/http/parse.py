@@ -166,7 +166,7 @@ def followed(row: Request, suffix: str, model: Model) -> Request:
 
 def cells(row: Request) -> int:
     """How large a row's trace may become."""
-    return row.length * row.forward_limit
+    return row.length * row.step_limit
 
 
 def check_traced(rows: list[Request]) -> None:

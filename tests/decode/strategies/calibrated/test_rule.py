@@ -12,7 +12,7 @@ from starr.decode.strategies.calibrated.rule import rule_from
 from starr.decode.strategies.fitted import fingerprint
 from starr.errors import InputError
 from tests.decode.strategies.views import chosen, one_row
-from tests.reference.ref_calibrated import ref_budget
+from tests.reference.ref_calibrated import ref_budget, ref_risk
 from tests.tiny import form_of, random_rule, tiny_model
 
 
@@ -20,8 +20,19 @@ def test_a_rule_comes_back_from_its_file():
     rule = random_rule()
     again = rule_from(json.loads(json.dumps(rule.to_dict())), "here")
     x, near = torch.randn(2, 5, len(SEEN)), torch.randint(-1, 300, (2, 5, len(TOKEN)))
-    assert torch.equal(again.probability(x, near), rule.probability(x, near))
-    assert again.budget == rule.budget
+    for found, expected in zip(again.chances(x, near), rule.chances(x, near), strict=True):
+        assert found.shape == (2, 5)
+        assert torch.equal(found, expected)
+    assert (again.budget, again.careful, again.harm) == (rule.budget, rule.careful, rule.harm)
+
+
+def test_a_harmful_commit_counts_as_several():
+    rule = random_rule()
+    stands, harms = torch.tensor([[1.0, 0.9, 0.9, 0.5]]), torch.tensor([[1.0, 0.0, 1.0, 0.25]])
+    found = rule.risk(stands, harms)[0].tolist()
+    assert found == pytest.approx([0.0, 0.1, 0.5, 1.0])
+    pairs = zip(stands[0].tolist(), harms[0].tolist(), strict=True)
+    assert found == pytest.approx([ref_risk(*pair, rule.harm) for pair in pairs])
 
 
 @pytest.mark.parametrize(
@@ -31,6 +42,8 @@ def test_a_rule_comes_back_from_its_file():
         ({"features": ["confidence"]}, "fitted with other features"),
         ({"w1": [[1.0]]}, "is not a rule"),
         ({"b2": None}, "is not a rule"),
+        ({"w2": [[[1.0]] * 4] * 2}, "is not a rule"),
+        ({"format": 2}, "fitted with other features"),
         ({"habits": {"300": 1.0}}, "is not a rule"),
         ({"habits": {"one": 1.0}}, "is not a rule"),
         ({"vocabulary": 10**12}, "is not a rule"),
@@ -74,10 +87,10 @@ def test_floor_and_budget_exclude_each_other_and_the_best_is_always_taken():
 def test_the_budget_is_its_slow_transcription(budget):
     random = torch.Generator().manual_seed(0)
     for _ in range(50):
-        chance = (torch.rand(1, 7, generator=random) * 8).round() / 8
+        risk = (torch.rand(1, 7, generator=random) * 8).round() / 8
         masked = torch.rand(1, 7, generator=random) < 0.7
-        expected = ref_budget(chance[0].tolist(), masked[0].tolist(), budget)
-        assert within_budget(chance, masked, budget)[0].tolist() == expected
+        expected = ref_budget(risk[0].tolist(), masked[0].tolist(), budget)
+        assert within_budget(risk, masked, budget)[0].tolist() == expected
 
 
 def test_what_a_careful_run_commits_at_once_costs_no_budget():

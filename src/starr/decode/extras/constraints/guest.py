@@ -145,7 +145,7 @@ class Constraints(Guest):
         ).tolist()
         action, written = action.clone(), written.clone()
         for k, each in enumerate(self.walks):
-            row, width = int(part[k]), each.window[1] - each.window[0]
+            row, width = self.order[k], each.window[1] - each.window[0]
             asked = [line[:width] for line in copied[k][:3]]
             order_here = [place for place in copied[k][3] if place < width]
             if (each.last and masks(each)) or (self.at_once[k] and commits_all(each, asked[0])):

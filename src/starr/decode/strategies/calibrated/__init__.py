@@ -1,9 +1,10 @@
 """A commit rule fitted on the model itself (``starr calibrate``).
 
 P is the probability that a proposal stands in the text that a careful run writes from this very state. It is 1 where
-the careful run commits at once (confidence >= 0.95). Commit the most probable ones while the expected number of wrong
-ones, the sum of 1 - P, is <= ``budget``. With ``floor`` instead, commit where P >= floor. Always commit the most
-probable one. Ties go to the lower position.
+the careful run commits at once (confidence >= 0.95). The risk of a commit is the expected number of wrong ones, 1 - P,
+where one that would not fit (a wrong digit, half of another wording) counts as several. Commit the least risky ones
+while the sum of their risks is <= ``budget``. With ``floor`` instead, commit where P >= floor. Always commit the least
+risky one. Ties go to the lower position.
 """
 
 from __future__ import annotations
@@ -61,19 +62,20 @@ class Calibrated(Strategy):
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         if self.fitted is None:
             raise InputError("calibrated needs a model.", hint="Call bind(model) first.", param="strategy")
-        chance = self.fitted.probability(features_of(view, carry, self.ends), proposals_near(view))
-        chance = torch.where(view.confidence >= self.fitted.careful, 1.0, chance)
+        stands, harms = self.fitted.chances(features_of(view, carry, self.ends), proposals_near(view))
+        stands = torch.where(view.confidence >= self.fitted.careful, 1.0, stands)
+        risk = self.fitted.risk(stands, harms)
         if self.floor is not None:
-            chosen = view.masked & (chance >= self.floor)
+            chosen = view.masked & (stands >= self.floor)
         else:
-            chosen = within_budget(chance, view.masked, self.fitted.budget if self.budget is None else self.budget)
-        return Decision(commits(with_best(chosen, chance, view.masked))), remember(view, carry)
+            chosen = within_budget(risk, view.masked, self.fitted.budget if self.budget is None else self.budget)
+        return Decision(commits(with_best(chosen, -risk, view.masked))), remember(view, carry)
 
 
-def within_budget(chance: Tensor, masked: Tensor, budget: float) -> Tensor:
-    """(B, W) bool: the most probable masks while the sum of 1 - P over them is <= budget."""
-    rank = rank_of(chance, masked)
-    order = rank.clamp(max=chance.shape[1] - 1)
-    risk = torch.where(masked, 1.0 - chance, 0.0).double()
+def within_budget(risk: Tensor, masked: Tensor, budget: float) -> Tensor:
+    """(B, W) bool: the least risky masks while the sum of their risks is <= budget."""
+    rank = rank_of(-risk, masked)
+    order = rank.clamp(max=risk.shape[1] - 1)
+    risk = torch.where(masked, risk, 0.0).double()
     ranked = torch.zeros_like(risk).scatter_add(1, order, risk)
     return masked & (ranked.cumsum(dim=1).gather(1, order) <= budget)

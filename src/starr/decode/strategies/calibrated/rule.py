@@ -1,8 +1,10 @@
 """A fitted rule: one JSON file with features, normalisation and weights, and what it was fitted on.
 
-The rule is a network with one hidden layer: P = sigmoid(w2 . tanh(W1 x + b1) + b2) is the probability that a proposal
-stands in the final text. Several networks may be averaged. A token's habit says how much more often than its confidence
-it stood: the wording of a sentence often does, a digit does not. Tokens that were never seen have none.
+The rule is a network with one hidden layer and two outputs, sigmoid(w2 . tanh(W1 x + b1) + b2). P is the probability
+that a proposal stands in the final text; H, that one which does not stand is harmful, that is, would not fit behind
+that text. The risk of a commit is (1 - P) (1 + (harm - 1) H): a harmful one counts as ``harm`` others. Several networks
+may be averaged. A token's habit says how much more often than its confidence it stood: the wording of a sentence often
+does, a digit does not. Tokens that were never seen have none.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ from starr.decode.strategies.calibrated.features import NAMES, VERSION, with_hab
 from starr.decode.strategies.fitted import find_fitted
 from starr.errors import InputError
 
-FORMAT = 2
+FORMAT = 3
 NUMBERS = ("mean", "scale", "w1", "b1", "w2", "b2")
+BARS = ("careful", "budget", "harm")
 LARGEST_VOCABULARY = 2**20
 HINT = "Fit one: starr calibrate TASK -o rule.json, then calibrated:rule=rule.json."
-GRID = 2.0**12  # P is rounded, so that a row gets the same in any batch
+GRID = 2.0**12  # P and H are rounded, so that a row gets the same in any batch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,22 +36,28 @@ class FittedRule:
     scale: Tensor  # (F,) float32
     w1: Tensor  # (M, F, H)
     b1: Tensor  # (M, 1, H)
-    w2: Tensor  # (M, H, 1)
-    b2: Tensor  # (M, 1, 1)
+    w2: Tensor  # (M, H, 2)
+    b2: Tensor  # (M, 1, 2)
     habits: Tensor  # (V,) float32
     careful: float = 0.95  # confidences from here on are committed by the careful run itself
-    budget: float = 0.1  # expected wrong commits per step by default
+    budget: float = 0.1  # risk of a step's commits, by default
+    harm: float = 5.0  # what a harmful commit counts
     fitted_on: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
 
-    def probability(self, features: Tensor, proposals: Tensor) -> Tensor:
-        """(B, W) float32 of what the state shows (B, W, len(SEEN)) and the proposals nearby (B, W, len(TOKEN))."""
+    def chances(self, features: Tensor, proposals: Tensor) -> tuple[Tensor, Tensor]:
+        """P and H (B, W) of what the state shows (B, W, len(SEEN)) and the proposals nearby (B, W, len(TOKEN))."""
         features = with_habits(features, proposals, self.habits)
         x = ((features - self.mean) / self.scale).flatten(0, 1)
         hidden = torch.tanh(torch.matmul(x, self.w1) + self.b1)
         logits = torch.matmul(hidden, self.w2) + self.b2
-        mean = logits.sigmoid().mean(dim=0).view(features.shape[:2])
-        return (mean * GRID).round() / GRID
+        mean = logits.sigmoid().mean(dim=0).view(*features.shape[:2], 2)
+        stands, harms = ((mean * GRID).round() / GRID).unbind(dim=2)
+        return stands, harms
+
+    def risk(self, stands: Tensor, harms: Tensor) -> Tensor:
+        """(B, W): what committing counts, of P and H."""
+        return (1.0 - stands) * (1.0 + (self.harm - 1.0) * harms)
 
     def to_dict(self) -> dict[str, Any]:
         """The file's content."""
@@ -56,7 +65,7 @@ class FittedRule:
         known = self.habits.nonzero()[:, 0].tolist()
         habits = {"vocabulary": len(self.habits), "habits": {str(token): self.habits[token].item() for token in known}}
         head = {"format": FORMAT, "features": list(NAMES), "features_version": VERSION}
-        head |= {"careful": self.careful, "budget": self.budget}
+        head |= {name: getattr(self, name) for name in BARS}
         return head | {"fitted_on": self.fitted_on, "scores": self.scores} | habits | numbers
 
 
@@ -71,9 +80,10 @@ def rule_from(body: dict[str, Any], source: str) -> FittedRule:
             )
         numbers = {name: torch.tensor(body[name]) for name in NUMBERS}
         numbers["habits"] = habits_from(body["habits"], body["vocabulary"])
-        bars = {name: float(body[name]) for name in ("careful", "budget")}
+        bars = {name: float(body[name]) for name in BARS}
         rule = FittedRule(**numbers, **bars, fitted_on=body["fitted_on"], scores=body["scores"])  # type: ignore[arg-type]
-        if rule.w1.shape[1] != len(NAMES) or not all(t.isfinite().all() for t in numbers.values()):
+        sizes = rule.w1.shape[1], rule.w2.shape[2]
+        if sizes != (len(NAMES), 2) or not all(t.isfinite().all() for t in numbers.values()):
             raise ValueError("numbers")
     except (KeyError, IndexError, TypeError, ValueError, RuntimeError):
         raise InputError(
