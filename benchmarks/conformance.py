@@ -31,8 +31,11 @@ code of others is part of this repository. The table counts prompts with the sam
 with the same number of forwards. Both end a row at an end-of-text that has nothing masked before it, which the released
 loops do not. The same comparison runs in the tests on small random weights, with LLaDA's and Dream's (shifted) logits.
 
-Not here: `starr`, whose rule is the paper's alone (see [strategies](strategies.md)), and `remdm`, `origin` and
-`random`, which draw at random; they are compared step by step with transcriptions (`tests/decode/strategies`).
+Not here, and compared step by step with transcriptions instead (`tests/decode`): `starr`, whose rule is the paper's
+alone (see [strategies](strategies.md)); `calibrated` and `peaks`, which are ours; `learn2pd`, whose filter is fitted
+here; `remdm`, `origin` and `random`, which draw at random; `freedave`, whose text must be that of `confidence`; and the
+caches `vicinity`, `adaptive`, `exact`, `dkv-prefill`, `dkv-pd` and `dkv-greedy`. Where no commit stands, none was noted
+when the code was read.
 """
 
 

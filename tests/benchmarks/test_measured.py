@@ -61,3 +61,9 @@ def test_what_another_plain_way_reaches_is_no_gain():
     quick = Way(tau=0.7)
     found = {PLAIN: grades(240, 10), quick: grades(240, 7), SMOOTH: grades(240, 8)}
     assert "no gain" in verdict(found)
+
+
+def test_what_beats_only_a_plain_way_that_nobody_would_use_is_no_gain():
+    poor = Way(tau=0.7)
+    found = {PLAIN: grades(240, 10), poor: grades(180, 12), SMOOTH: grades(230, 10)}
+    assert "no gain" in verdict(found)

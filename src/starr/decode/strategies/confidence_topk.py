@@ -15,7 +15,7 @@ from starr.decode.view import StepView
 @register
 @dataclass(frozen=True, kw_only=True)
 class Confidence(Scheduled):
-    """Commit the most confident positions, one per step or as many as LLaDA's schedule gives."""
+    """Commit the most confident positions, one per step or as many as the schedule gives."""
 
     name: ClassVar[str] = "confidence"
     paper: ClassVar[str] = "LLaDA, arXiv:2502.09992"

@@ -21,7 +21,7 @@ from starr.decode.view import StepView
 @register
 @dataclass(frozen=True, kw_only=True)
 class Margin(Scheduled):
-    """Commit where the likeliest token leads by most, one position per step or by LLaDA's schedule."""
+    """Commit where the likeliest token leads by most, one position per step or by the schedule."""
 
     name: ClassVar[str] = "margin"
     paper: ClassVar[str] = "Dream, arXiv:2508.15487"

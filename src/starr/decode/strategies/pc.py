@@ -1,7 +1,7 @@
 """Prefer early positions and informative tokens over trivially likely ones.
 
 PC-Sampler, arXiv:2508.13021: rank masked positions by exp(-decay i) min(clip, -c ln(f + 1e-9)), i the position in the
-window, f the frequency of the proposed token in a corpus; commit as many of the highest as LLaDA's schedule gives,
+window, f the frequency of the proposed token in a corpus; commit as many of the highest as the schedule gives,
 ties to the lower position. The logarithm of the score is compared, in float64, so that far positions do not
 underflow.
 

@@ -15,7 +15,7 @@ from starr.decode.view import StepView
 @register
 @dataclass(frozen=True, kw_only=True)
 class Random(Scheduled):
-    """Commit positions drawn at random, one per step or as many as LLaDA's schedule gives."""
+    """Commit positions drawn at random, one per step or as many as the schedule gives."""
 
     name: ClassVar[str] = "random"
     paper: ClassVar[str] = "LLaDA, arXiv:2502.09992"

@@ -31,7 +31,7 @@ from starr.decode.view import Carry, Decision, StepView, actions
 from starr.errors import InputError
 from starr.named import option
 
-ETA = {"cap": 0.008, "rescale": 0.015, "conf": 1.0, "loop": 0.02}
+ETA = {"cap": 0.008, "rescale": 0.015, "loop": 0.02}
 
 
 @register
@@ -94,15 +94,15 @@ class ReMDM(Strategy):
 
     def sigma(self, view: StepView, carry: Carry, t: Tensor, most: Tensor) -> Tensor:
         """Probability (B, 1) or (B, W) of revoking, given its largest value ``most`` (B, 1) on the schedule."""
+        if self.variant == "conf":
+            weights = (-carry["psi"].double()).masked_fill(~view.held, -torch.inf).softmax(dim=1)
+            return most * weights.masked_fill(~view.held, 0.0)
         eta = ETA[self.variant] if self.eta is None else self.eta
         if self.variant == "cap":
             return most.clamp_max(eta)
         if self.variant == "rescale":
             return eta * most
-        if self.variant == "loop":
-            return eta * ((t <= self.t_on) & (t > self.t_off)).double()
-        weights = (-carry["psi"].double()).masked_fill(~view.held, -torch.inf).softmax(dim=1)
-        return most * weights.masked_fill(~view.held, 0.0)
+        return eta * ((t <= self.t_on) & (t > self.t_off)).double()
 
     def remember(self, view: StepView, carry: Carry) -> Carry:
         """For conf: what each position was last committed with, from the step before: not all decisions are done."""

@@ -40,8 +40,8 @@ class FittedRule:
     b2: Tensor  # (M, 1, 2)
     habits: Tensor  # (V,) float32
     careful: float = 0.95  # confidences from here on are committed by the careful run itself
-    budget: float = 0.1  # risk of a step's commits, by default
-    harm: float = 5.0  # what a harmful commit counts
+    budget: float = 0.3  # risk of a step's commits, by default
+    harm: float = 10.0  # what a harmful commit counts
     fitted_on: dict[str, Any] = field(default_factory=dict)
     scores: dict[str, Any] = field(default_factory=dict)
 
