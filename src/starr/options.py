@@ -79,6 +79,7 @@ class DecodingOption(Option):
     nullable: bool = False
     doors: tuple[str, ...] = EVERYWHERE
     absent: str = ""  # what the default means, in the help of a flag
+    repeats: bool = False  # its flag may be given several times
 
 
 def decoding(
@@ -91,10 +92,11 @@ def decoding(
     open_low: bool = False,
     doors: tuple[str, ...] = EVERYWHERE,
     absent: str = "",
+    repeats: bool = False,
 ) -> Any:
     """A field of ``Options`` and what its doors show. Bounds are inclusive; ``open_low`` excludes the lower one."""
     shown = {"help": help, "choices": choices, "low": low, "high": high, "open_low": open_low}
-    return dataclasses.field(default=default, metadata=shown | {"doors": doors, "absent": absent})
+    return dataclasses.field(default=default, metadata=shown | {"doors": doors, "absent": absent, "repeats": repeats})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +141,7 @@ class Options:
         "normal", "End-of-text: normal, never, or last (committed after the rest).", choices=("normal", "never", "last")
     )
     stop: str | Sequence[str] = decoding(
-        "", "End the answer before this text.", doors=(PYTHON, FLAG, SET), absent="none"
+        (), "End the answer before this text.", doors=(PYTHON, FLAG, SET), absent="none", repeats=True
     )
     stop_rule: str | StopRule | Sequence[str | StopRule] = decoding(
         "none", "Rules that end a run early, joined by +: eos, prophet:option=value."

@@ -67,6 +67,18 @@ def test_live_draws_on_stderr_and_leaves_stdout_alone(run):
     assert result.err.splitlines()[-1].startswith("starr: ⚑ done · 12 forwards")
 
 
+def test_every_stop_string_counts(run):
+    """Whichever of the two comes first in the text, in either order of the flags."""
+    text = run("run", "hello").out.strip()
+    early, late = text[3:5], text[6:8]
+    assert text.index(early) < text.index(late)
+    for flags in (("--stop", early, "--stop", late), ("--stop", late, "--stop", early)):
+        assert run("run", "hello", *flags).out == text[: text.index(early)] + "\n"
+    help_text = " ".join(run("run", "--help").out.split())
+    assert "End the answer before this text; repeatable." in help_text
+    assert "stop takes texts, none of them empty" in run("run", "hello", "--stop", "").line
+
+
 def test_infill_keeps_the_text_around_its_holes(run):
     for extra in ((), ("--live",)):
         text = run("run", "one [MASK:3] two [MASK:2] three", "--infill", *extra).out

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import GenericAlias
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -36,7 +37,8 @@ def option_flags(door: str = FLAG, *, leave: Sequence[str] = ()) -> Any:
 def annotation_of(option: DecodingOption) -> Any:
     """The type of an option's flag with its help, as typer reads it."""
     kind = TYPES[option.type]
-    return Annotated[kind | None if option.nullable else kind, flag_of(option.name)]
+    several = GenericAlias(list, (kind,)) if option.repeats else kind
+    return Annotated[several | None if option.nullable else several, flag_of(option.name)]
 
 
 def flag_of(name: str, *, absent: str = "") -> Any:
@@ -44,7 +46,8 @@ def flag_of(name: str, *, absent: str = "") -> Any:
     option = by_name()[name]
     dashed = "--" + name.replace("_", "-")
     switch = (f"{dashed}/--no-{dashed[2:]}" if option.nullable else dashed,) if option.type == "bool" else ()
-    return typer.Option(*switch, help=option.help, show_default=absent or option.absent or True)
+    help = f"{option.help.removesuffix('.')}; repeatable." if option.repeats else option.help
+    return typer.Option(*switch, help=help, show_default=absent or option.absent or True)
 
 
 @dataclass(frozen=True, kw_only=True)
