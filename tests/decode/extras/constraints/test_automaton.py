@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from starr.decode.extras.constraints.automaton import ENDING, NOWHERE, lift, minimal, spelling_of
+from starr.errors import InputError
 from tests.decode.extras.constraints.toy import EOS, PATTERNS, VOCABULARY, accepts, made, reach_of
 from tests.reference.ref_constraints import completions
 
@@ -43,10 +44,17 @@ def test_tokens_are_gathered_by_what_they_do():
     spelling = spelling_of([b"", b"12", b"7", b"x", b"1x", b"003", b"\xc3"], (0,))
     table = np.full((2, 256), 1, dtype=np.int32)
     table[0, [*b"0123456789"]] = 0
-    automaton = lift(table, 0, np.array([True, False]), spelling)
+    automaton = lift(table, 0, np.array([True, False]), spelling, "regex")
     assert automaton.class_of.tolist() == [ENDING, 2, 2, NOWHERE, NOWHERE, 2, NOWHERE]
     assert automaton.states == 2, "the digits, and END"
     assert automaton.shortest == 0
+
+
+def test_what_has_too_many_moves_is_refused_by_name(monkeypatch):
+    monkeypatch.setattr("starr.decode.extras.constraints.automaton.MOST_CELLS", 10)
+    with pytest.raises(InputError, match="json_schema is too large") as caught:
+        made(json_schema={"type": "integer"})
+    assert caught.value.param == "json_schema"
 
 
 def test_equal_vocabularies_have_equal_fingerprints():

@@ -77,7 +77,7 @@ class ByteMachine:
         for state, row in enumerate(self.moves):
             table[state, ord("a") : ord("d")] = [-1 if goal is None else goal for goal in row]
         small = minimal(table, 0, np.array([*self.final, False]))
-        return Reach(lift(*small, spelling_of(VOCABULARY, (EOS,))))
+        return Reach(lift(*small, spelling_of(VOCABULARY, (EOS,)), "regex"))
 
 
 @st.composite

@@ -168,10 +168,10 @@ def renamed(table: Ints, start: int, final: Bools, group: Longs) -> tuple[Ints, 
     return rank[group[table[first]]][order].astype(np.int32), int(rank[group[start]]), final[first][order]
 
 
-def lift(table: Ints, start: int, final: Bools, spelling: Spelling) -> Automaton:
+def lift(table: Ints, start: int, final: Bools, spelling: Spelling, param: str) -> Automaton:
     """The automaton over tokens of a minimal one over bytes (S + 1, 256), whose last state is DEAD."""
     states = len(table) - 1
-    columns, node_of = walk(table, spelling)
+    columns, node_of = walk(table, spelling, param)
     dead, end = states + 1, states
     moves = np.full((states + 2, len(columns) + 2), dead, dtype=np.int16)
     moves[:states, 2:] = np.where(columns[:, :-1] == states, dead, columns[:, :-1]).T
@@ -183,7 +183,7 @@ def lift(table: Ints, start: int, final: Bools, spelling: Spelling) -> Automaton
     return Automaton(moves, class_of, start, np.concatenate([final[:-1], [True, False]]))
 
 
-def walk(table: Ints, spelling: Spelling) -> tuple[NDArray[np.int16], Ints]:
+def walk(table: Ints, spelling: Spelling, param: str) -> tuple[NDArray[np.int16], Ints]:
     """Where every token leads from every state: distinct columns (K, S + 1), and each token's (T,), -1 for nowhere.
 
     All tokens take their bytes together, one a round. Tokens with equal columns so far are one; those that lead
@@ -213,7 +213,7 @@ def walk(table: Ints, spelling: Spelling) -> tuple[NDArray[np.int16], Ints]:
         node[alive] = names[which.reshape(-1)]
         if len(columns) * states > MOST_CELLS:
             raise InputError(
-                f"The constraint is too large: more than {MOST_CELLS} moves.", hint="Ask for less at once."
+                f"{param} is too large: more than {MOST_CELLS} moves.", hint="Ask for less at once.", param=param
             )
     used, class_of = np.unique(node, return_inverse=True)
     kept = [columns[name] for name in used.tolist() if name >= 0]

@@ -26,21 +26,27 @@ if TYPE_CHECKING:
     from starr.model.load import Model
     from starr.model.text.tokenizer import Tokenizer
 
+Key = tuple[AskedConstraint, str]  # and the vocabulary's fingerprint
+
 SECONDS = 0.6  # of processor time in the child
-PATIENCE = 5.0  # seconds until the child is ended, whatever it did: a busy machine must not hold a request for ever
+PATIENCE = 1.5  # seconds until the child is ended, whatever it did; an ordinary expression takes a tenth of one
 MEMORY = 1 << 30
 RAW_STATES = 12_000  # before and ...
 STATES = 3_000  # ... after equal ones are merged
 KEPT_BYTES = 256 << 20
 KEPT = 64
+REFUSED = 128  # refusals that are remembered
 MOST_SHOWN = 10_000  # sets in traces of one constraint
 SHOWN_TOKENS = 12  # of each
 REMEMBERED_BYTES = 64 << 20  # of walks, for each constraint
 
 
+class Hurried(InputError):
+    """The child was ended by the clock. The machine may have been busy, so this refusal is not remembered."""
+
+
 def bytes_automaton(wanted: AskedConstraint) -> tuple[Ints, int, Bools]:
     """The smallest automaton over bytes (S + 1, 256), its start and which states are final; DEAD is the last state."""
-    need("grammar", wanted.kind)
     expression, patterns = wanted.expression()
     asked = {"expression": expression, "patterns": patterns, "seconds": SECONDS, "bytes": MEMORY, "states": RAW_STATES}
     head, body = ask_child(json.dumps(asked).encode(), wanted.kind)
@@ -59,7 +65,7 @@ def ask_child(asked: bytes, param: str) -> tuple[dict[str, Any], bytes]:
     try:
         done = subprocess.run(command, input=asked, capture_output=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:
-        raise InputError(f"{param} takes too long to compile.", hint=hint, param=param) from None
+        raise Hurried(f"{param} takes too long to compile.", hint=hint, param=param) from None
     if done.returncode != 0:
         raise InputError(f"{param} takes too long to compile, or too much memory.", hint=hint, param=param)
     line, _, body = done.stdout.partition(b"\n")
@@ -80,7 +86,7 @@ def compile_constraint(wanted: AskedConstraint, spelling: Spelling) -> Automaton
             hint="Bound its repeats, or ask for less at once.",
             param=wanted.kind,
         )
-    found = lift(table, start, final, spelling)
+    found = lift(table, start, final, spelling, wanted.kind)
     if found.shortest is None:
         raise InputError(
             f"{wanted.kind} allows no text that the model's tokens can write.", hint="Widen it.", param=wanted.kind
@@ -125,13 +131,23 @@ class Constraint:
 
 
 class Kept:
-    """The constraints used last, bounded in number and bytes; one thread compiles a constraint, others wait for it."""
+    """The constraints used last, bounded in number and bytes, and the last refusals.
 
-    def __init__(self, most: int = KEPT, most_bytes: int = KEPT_BYTES) -> None:
-        self.most, self.most_bytes = most, most_bytes
-        self.found: OrderedDict[tuple[AskedConstraint, str], Constraint] = OrderedDict()
+    One thread compiles a constraint, others wait for it.
+    """
+
+    def __init__(self, most: int = KEPT, most_bytes: int = KEPT_BYTES, most_refused: int = REFUSED) -> None:
+        self.most, self.most_bytes, self.most_refused = most, most_bytes, most_refused
+        self.found: OrderedDict[Key, Constraint] = OrderedDict()
+        self.refused: OrderedDict[Key, InputError] = OrderedDict()
         self.lock = threading.Lock()
-        self.busy: dict[tuple[AskedConstraint, str], threading.Lock] = {}
+        self.busy: dict[Key, threading.Lock] = {}
+
+    def knows(self, wanted: AskedConstraint, spelling: Spelling) -> bool:
+        """Whether ``get`` answers at once, with a constraint or with a refusal."""
+        key = (wanted, spelling.fingerprint)
+        with self.lock:
+            return key in self.found or key in self.refused
 
     def get(self, wanted: AskedConstraint, spelling: Spelling) -> Constraint:
         key = (wanted, spelling.fingerprint)
@@ -139,18 +155,37 @@ class Kept:
             own = self.busy.setdefault(key, threading.Lock())
         with own:
             try:
-                return self._known(key) or self._keep(key, Constraint(wanted, compile_constraint(wanted, spelling)))
+                return self._known(key) or self._made(key, spelling)
             finally:
                 with self.lock:
                     self.busy.pop(key, None)
 
-    def _known(self, key: tuple[AskedConstraint, str]) -> Constraint | None:
+    def _known(self, key: Key) -> Constraint | None:
         with self.lock:
+            if (error := self.refused.get(key)) is not None:
+                self.refused.move_to_end(key)
+                raise InputError(error.message, hint=error.hint, param=error.param)
             if key in self.found:
                 self.found.move_to_end(key)
             return self.found.get(key)
 
-    def _keep(self, key: tuple[AskedConstraint, str], constraint: Constraint) -> Constraint:
+    def _made(self, key: Key, spelling: Spelling) -> Constraint:
+        need("grammar", key[0].kind)  # not remembered: it can be installed
+        try:
+            return self._keep(key, Constraint(key[0], compile_constraint(key[0], spelling)))
+        except Hurried:
+            raise
+        except InputError as error:
+            self._refuse(key, InputError(error.message, hint=error.hint, param=error.param))  # without a traceback
+            raise
+
+    def _refuse(self, key: Key, error: InputError) -> None:
+        with self.lock:
+            self.refused[key] = error
+            if len(self.refused) > self.most_refused:
+                self.refused.popitem(last=False)
+
+    def _keep(self, key: Key, constraint: Constraint) -> Constraint:
         with self.lock:
             self.found[key] = constraint
             while len(self.found) > 1 and (len(self.found) > self.most or self.nbytes > self.most_bytes):
@@ -180,3 +215,9 @@ def spelling_for(model: Model) -> Spelling:
 def constraint_for(model: Model, wanted: AskedConstraint) -> Constraint:
     """The constraint over the model's tokens."""
     return KNOWN.get(wanted, spelling_for(model))
+
+
+def is_known(model: Model, wanted: AskedConstraint) -> bool:
+    """Whether ``constraint_for`` answers at once: it was compiled or refused before."""
+    spelling = SPELLINGS.get(model.tokenizer)
+    return spelling is not None and KNOWN.knows(wanted, spelling)
