@@ -1,4 +1,4 @@
-"""A user's expression, read as one of the whole answer; what no automaton has is refused by name.
+"""A user's expression, read as one of the whole answer; what depends on surroundings or memory is refused by name.
 
 ``child`` puts a sentinel in front of every expression and behind it, a character that no text has. The library's
 automaton also knows how to begin anywhere in a text, and prefers the first alternative that ends; with the sentinels it
@@ -62,7 +62,7 @@ def whole_match(text: str, param: str, *, quoted: bool = False) -> str:
         kind, written = str(found.lastgroup), found[0]
         if kind in NAMES:
             raise InputError(
-                f"The expression has {NAMES[kind]}, {written!r}, which no regular language can express.",
+                f"The expression has {NAMES[kind]}, {written!r}, which cannot be used here.",
                 hint="An expression describes the whole answer; write it without.",
                 param=param,
             )
