@@ -1,4 +1,4 @@
-"""Writes what the bundled model knows: the word pairs of the training's prompts, which ``starr.model.known`` reads.
+"""Writes what the bundled model knows: word pairs and first words of its prompts, which ``starr.model.known`` reads.
 
     python -m training.known src/starr/model/bundled/known.json
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from starr.evals.tasks import grids, lines, list_functions, word_problems
 from starr.evals.tasks.problem import Problem
-from starr.model.known import pairs_of
+from starr.model.known import ASKS, lines_of, pairs_of
 
 ABOUT = "word problems, short functions over lists, lines of names and small grids"
 COUNT, SEED, LIMIT = 10_000, 7, 0.2
@@ -34,11 +34,14 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     options = parser.parse_args()
     found: set[str] = set()
+    stories: set[str] = set()
     for problem in problems():
         found.update(pairs_of(problem.prompt))
+        if problem.prompt.endswith(ASKS):
+            stories.add(lines_of(problem.prompt)[0][1])
         if problem.task == word_problems.TASK:  # texts with holes are made of its prompts and answers
             found.update(pairs_of(f"{problem.prompt} {problem.answer}"), pairs_of(problem.answer))
-    body = {"about": ABOUT, "turns": 1, "limit": LIMIT, "pairs": sorted(found)}
+    body = {"about": ABOUT, "turns": 1, "limit": LIMIT, "stories": sorted(stories), "pairs": sorted(found)}
     options.out.write_text(json.dumps(body, ensure_ascii=False, indent=0) + "\n", encoding="utf8")
     print(f"{len(found)} pairs -> {options.out}")
 

@@ -27,17 +27,51 @@ def test_no_false_alarm_on_the_test_prompts(known, task):
     prompts = [problem.prompt for problem in task.load()]
     assert len(prompts) >= 1000
     assert max(map(known.strangeness, prompts)) < known.limit / 2
+    assert not [prompt for prompt in prompts if known.doubt(prompt)]
 
 
 @pytest.mark.parametrize("prompt", FOREIGN)
 def test_foreign_prompts_are_strange(known, prompt):
     assert known.strangeness(prompt) > known.limit
-    assert known.strangeness([{"role": "user", "content": prompt}]) > known.limit
+    assert known.doubt(prompt) == known.doubt([{"role": "user", "content": prompt}]) != ""
+
+
+@pytest.mark.parametrize(
+    ("amounts", "told"),
+    [(("12", "8"), ""), (("1000", "4000"), "1000 or 4000"), (("100", "8"), "100"), (("12", "1,500"), "1500")],
+)
+def test_numbers_of_more_digits_than_the_training_has_are_strange(known, amounts, told):
+    """Grids have rows such as 1234, so that a long number is strange beside some words only."""
+    prompt = "Tom starts with {} apples. Tom buys {} more. How many apples does Tom have now?".format(*amounts)
+    assert known.doubt(prompt) == (f"it has never seen a number as large as {told} here" if told else "")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("Mia has 5 pens.", "this story asks no question"),
+        ("Tom has 12 apples. Tom buys 8 more. Then Tom gives 5 to a friend.", "this story asks no question"),
+        ("Mia has 5 pens. How many pens does Mia have?", ""),
+        ("Mia has[MASK:2] pens.", ""),
+        ("[MASK:2] has 5 pens.", ""),
+        ("Reverse this line: 1 Tom 2 Ana 3 Leo.", ""),
+    ],
+)
+def test_a_story_without_a_question_is_strange(known, prompt, told):
+    assert known.doubt(prompt) == told
+
+
+def test_token_ids_and_nothing_are_not_judged(known):
+    assert [known.doubt(prompt) for prompt in ([5, 6, 7], [], [{"role": "user"}])] == [""] * 3
 
 
 def test_holes_part_their_neighbours():
-    assert pairs_of("Tom has 12 apples.") == ["^ tom", "tom has", "has 0", "0 apples", "apples .", ". $"]
+    assert pairs_of("Tom has 12 apples.") == ["^ tom", "tom has", "has 00", "00 apples", "apples .", ". $"]
     assert pairs_of("Tom has[MASK:2] apples.") == ["^ tom", "tom has", "apples .", ". $"]
+
+
+def test_a_number_is_its_digits():
+    assert pairs_of('x1 "*" 1,234 5') == ["^ 0", "0 0", "0 0000", "0000 0", "0 $"]
 
 
 def test_the_file_is_what_the_training_writes(known, tmp_path, monkeypatch):
@@ -50,9 +84,11 @@ def test_the_file_is_what_the_training_writes(known, tmp_path, monkeypatch):
     assert len(found.pairs) > 0.9 * len(known.pairs)
     assert found.pairs <= known.pairs
     assert (found.about, found.turns, found.limit) == (known.about, known.turns, known.limit)
+    assert found.stories == known.stories
 
 
 def test_other_models_say_nothing(tmp_path):
     assert read_known(write_llada(tmp_path)) is None
-    (tmp_path / "known.json").write_text(json.dumps({"about": "x", "turns": 1, "limit": 0.5, "pairs": ["a b"]}))
-    assert read_known(tmp_path) == Known("x", 1, 0.5, frozenset({"a b"}))
+    body = {"about": "x", "turns": 1, "limit": 0.5, "stories": ["a"], "pairs": ["a b"]}
+    (tmp_path / "known.json").write_text(json.dumps(body))
+    assert read_known(tmp_path) == Known("x", 1, 0.5, frozenset({"a b"}), frozenset({"a"}))

@@ -10,6 +10,7 @@ import typer
 
 from starr.cli.files import read_prompt
 from starr.cli.flags import Json, ModelFlags
+from starr.cli.known import remark
 from starr.cli.report import dump, table
 from starr.cli.verb import verb
 from starr.errors import InputError
@@ -59,6 +60,7 @@ def choose(options: ChooseOptions) -> None:
     lists = [listed(each) for each in options.choices]
     model = options.load()
     found = starr.choose(model, prompt, lists) if holed else starr.choose(model, prompt, lists[0], chat=options.chat)
+    remark(model, prompt, options.quiet)
     answers = found if holed else [found]
     if options.json:
         bodies = [{"text": a.text, "probability": a.probability, "probabilities": a.probabilities} for a in answers]

@@ -12,7 +12,7 @@ import typer
 
 from starr.cli.files import check_out, read_prompt, write
 from starr.cli.flags import Decode, Json, Live, Out, Prompt
-from starr.cli.known import remark
+from starr.cli.known import remark, remark_holes
 from starr.cli.ray import Workers
 from starr.cli.report import dump, figures, note
 from starr.cli.verb import verb
@@ -87,6 +87,7 @@ def run_one(options: RunOptions, prompt: str) -> None:
     model = options.load()
     decoding = for_model(decoding, model)
     remark(model, prompt, options.quiet)
+    remark_holes([prompt], options.infill, options.quiet)
     decode = decode_live if options.live else starr.generate
     generation = decode(model, prompt, **decoding.keywords())
     result = dump(generation.to_dict()) if options.json else generation.text

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starr.cli.files import read_text
+from starr.cli.known import remark_all, remark_holes
 from starr.cli.report import dump, note
 from starr.errors import InputError, WorkError, counted
 from starr.named import check_range
@@ -69,6 +70,8 @@ def here(options: RunOptions, prompts: Sequence[Any]) -> Iterator[dict[str, Any]
 
     arguments = options.resolved().keywords() | {"batch_size": options.batch_size}
     model, step = options.load(), CHUNK * options.batch_size
+    remark_all(model, prompts, options.quiet)
+    remark_holes(prompts, options.infill, options.quiet)
     for start in range(0, len(prompts), step):
         for generation in starr.generate(model, prompts[start : start + step], **arguments):
             yield generation.to_dict()

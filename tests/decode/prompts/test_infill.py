@@ -7,7 +7,7 @@ import pytest
 import starr
 from starr.api import Options, request_of
 from starr.decode.caches import caches
-from starr.decode.prompts.infill import split_holes
+from starr.decode.prompts.infill import has_holes, split_holes
 from starr.errors import InputError, LengthError
 from tests.tiny import BOS, EOS, MASK, Letters, form_of, tiny_model
 
@@ -26,6 +26,12 @@ TEXT = "Tom has [MASK:3] apples, so [MASK:2] now"
 )
 def test_holes_and_literals(text, parts):
     assert split_holes(text) == parts
+    assert has_holes(text)
+
+
+def test_a_literal_is_no_hole():
+    assert has_holes("a [MASK]")
+    assert not has_holes("the [[MASK]] token")
 
 
 @pytest.mark.parametrize("shift", [False, True], ids=["llada", "dream"])

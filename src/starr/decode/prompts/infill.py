@@ -29,6 +29,11 @@ def split_holes(text: str) -> list[str | int]:
     return [part for part in parts if part != ""]
 
 
+def has_holes(text: str) -> bool:
+    """Whether a text has a hole, of whatever length."""
+    return any(found["literal"] is None for found in HOLE.finditer(text))
+
+
 def hole_size(hole: str, size: str | None) -> int:
     if size is None or not re.fullmatch(r"0*[1-9][0-9]{0,8}", size):
         raise InputError(f"A hole must have a length of at least 1, got {hole}.", hint=ADVICE, param="prompt")
