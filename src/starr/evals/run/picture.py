@@ -12,6 +12,7 @@ WIDTH, HEIGHT, LEFT, BOTTOM, RIGHT, TOP = 760, 420, 64, 48, 24, 20
 COLOURS = ("#1c5fb8", "#c2491d", "#23865a", "#8a4fb0", "#b08a00", "#c03a76", "#3f8f9f", "#6a6f7a")
 LETTER, LINE, LONGEST = 7.3, 16, 42  # size of a label's letters and lines, and the most letters it shows
 DOWN = (-7, 5, 17, -23, 33, -39, 49, -55, 65, -71, 81, -87, 97, 113, 129, 145, 161)  # where names may stand
+MOST_PARTS = 6  # of an axis between its ticks
 Point = tuple[str, float, float, Interval]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
@@ -20,7 +21,7 @@ def scatter(points: Sequence[Point], x_label: str, y_label: str) -> str:
     """Points (name, x, y, interval of y), y in [0, 1], with axes, error bars and names that never cover each other."""
     if not points:
         return ""
-    top_x, low_y = nice(max(x for _, x, _, _ in points) * 1.1), floor_of(min(low for _, _, _, (low, _) in points))
+    top_x, low_y = ceiling_of(max(x for _, x, _, _ in points)), floor_of(min(low for _, _, _, (low, _) in points))
     spots = [(across(x, top_x), up(y, low_y)) for _, x, y, _ in points]
     parts = [axes(top_x, low_y, x_label, y_label)]
     taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in spots]
@@ -74,6 +75,26 @@ def floor_of(low: float) -> float:
     return max(0.0, math.floor(min(low, 0.8) * 5) / 5)
 
 
+def ceiling_of(most: float) -> float:
+    """Where the axis of x ends: at a tick, with a tenth of room behind the last point."""
+    room = max(most, 1.0) * 1.1
+    step = round_step(room)
+    return math.ceil(room / step) * step
+
+
+def round_step(span: float) -> float:
+    """The least of 1, 2 or 5 times a power of ten that divides a span into at most ``MOST_PARTS``."""
+    power = math.pow(10, math.floor(math.log10(span / MOST_PARTS)))
+    return next(times * power for times in (1, 2, 5, 10) if span / (times * power) < MOST_PARTS + 1e-6)
+
+
+def ticks(low: float, high: float) -> list[str]:
+    """Round numbers from ``low`` on, all with the decimals that they need."""
+    step = round_step(high - low)
+    decimals = max(0, -math.floor(math.log10(step) + 1e-6))
+    return [f"{low + step * n:.{decimals}f}" for n in range(math.floor((high - low) / step + 1e-6) + 1)]
+
+
 def across(x: float, top: float) -> float:
     """The x of a value in the picture."""
     return LEFT + (WIDTH - LEFT - RIGHT) * x / top
@@ -84,21 +105,17 @@ def up(y: float, low: float) -> float:
     return HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (y - low) / (1 - low)
 
 
-def nice(value: float) -> float:
-    """The next of 1, 2, 5 times a power of ten, or a multiple of its tenth: a round end for an axis."""
-    step = math.pow(10, math.floor(math.log10(max(value, 1e-9))))
-    return math.ceil(value / step * 2) / 2 * step
-
-
 def axes(top_x: float, low_y: float, x_label: str, y_label: str) -> str:
     """Both axes with their numbers and labels."""
     left, bottom = LEFT, HEIGHT - BOTTOM
     lines = [f"<line x1='{left}' x2='{left}' y1='{TOP}' y2='{bottom}' stroke='#8891a3'/>",
              f"<line x1='{left}' x2='{WIDTH - RIGHT}' y1='{bottom}' y2='{bottom}' stroke='#8891a3'/>"]  # fmt: skip
-    for tenth in range(0, 11, 2):
-        share, x = low_y + (1 - low_y) * tenth / 10, across(top_x * tenth / 10, top_x)
-        lines.append(f"<text x='{left - 8}' y='{up(share, low_y) + 4:.1f}' text-anchor='end'>{share:.2f}</text>")
-        lines.append(f"<text x='{x:.1f}' y='{bottom + 18}' text-anchor='middle'>{top_x * tenth / 10:g}</text>")
+    for share in ticks(low_y, 1):
+        y = up(float(share), low_y) + 4
+        lines.append(f"<text class='share' x='{left - 8}' y='{y:.1f}' text-anchor='end'>{share}</text>")
+    for value in ticks(0, top_x):
+        x = across(float(value), top_x)
+        lines.append(f"<text class='value' x='{x:.1f}' y='{bottom + 18}' text-anchor='middle'>{value}</text>")
     middle = (TOP + bottom) / 2
     lines.append(f"<text x='{(left + WIDTH) / 2}' y='{HEIGHT - 8}' text-anchor='middle'>{escape(x_label)}</text>")
     turned = f"transform='rotate(-90 16 {middle})'"

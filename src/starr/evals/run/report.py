@@ -18,7 +18,8 @@ STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:80rem;margin:2rem auto;padding:0 1rem;color:#1c2330;background:#fff}
 table{border-collapse:collapse;display:block;overflow-x:auto}td,th{padding:.3rem .7rem;border-bottom:1px solid #d5dae3;
 text-align:right;white-space:nowrap}td:first-child,th:first-child{text-align:left;white-space:normal}
-pre{white-space:pre-wrap;background:#f3f5f9;padding:.6rem;border-radius:6px}svg{max-width:100%;height:auto}a{color:#1c5fb8}
+pre{white-space:pre-wrap;background:#f3f5f9;padding:.6rem;border-radius:6px}a{color:#1c5fb8}
+.picture{overflow-x:auto}svg{display:block;width:100%;min-width:36rem;max-width:60rem;height:auto}
 .note{color:#5b6475}@media(prefers-color-scheme:dark){body{color:#e6e9f0;background:#14181f}pre{background:#1f2530}
 td,th{border-color:#323a48}a{color:#7db4ff}.note{color:#98a2b5}svg text{fill:#e6e9f0}svg line{stroke:#6b7485}}
 """
@@ -57,7 +58,7 @@ def page(results: Mapping[str, Any], samples: Mapping[str, Sequence[Sample]]) ->
         run_table(results["runs"]),
         "" if has_form(results) else "<p class=note>Only the answer is graded, not how it is written.</p>",
         kind_table(results["runs"]),
-        picture,
+        f"<div class=picture>{picture}</div>",
         pair_table(results["pairs"]),
         *(failing(n, name, found) for n, (name, found) in enumerate(samples.items())),
     ]
