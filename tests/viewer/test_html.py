@@ -13,7 +13,7 @@ from tests.viewer.traces import make
 
 def test_one_file_that_asks_for_nothing_else():
     text = page([make(length=12)], "A title")
-    assert "<title>A title</title>" in text
+    assert "<title>A title · &#x27;How many apples?&#x27;</title>" in text
     assert not re.search(r"""(src|href)=["'](?!data:,)""", text)
     assert "default-src 'none'" in text
     assert not re.search(r"@[A-Z_]+@", text)
@@ -30,6 +30,13 @@ def test_title_and_trace_cannot_break_out():
     text = page([make(length=6, prompt=nasty, strategy=nasty, words=(nasty,))], nasty)
     assert "<script>alert" not in text
     assert text.count("</script>") == page([make(length=6)], "x").count("</script>")
+
+
+def test_the_title_begins_the_prompt_that_the_lanes_share():
+    long = make(prompt="How many\n  apples does Tom have today, after lunch?")
+    assert "<h1>Run · &#x27;How many apples does Tom have today, af…&#x27;</h1>" in page([long, long], "Run")
+    for traces in ([make(prompt="")], [make(prompt="a"), make(prompt="b")]):
+        assert "<h1>Run</h1>" in page(traces, "Run")
 
 
 def test_same_traces_same_page():

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
+from starr.decode.trace import begin
 from starr.decode.trace_format import check_trace
 from starr.errors import InputError
 from starr.viewer.compare import differences
@@ -18,9 +19,10 @@ from starr.viewer.frames import Trace
 from starr.viewer.pack import encode, pack
 from starr.viewer.words import ABOVE, BELOW, LANES, STATES, ZERO
 
-MOST_LANES = 4
+MOST_LANES, MOST_PROMPT = 4, 40
 SCRIPTS = (
-    "unpack", "frames", "draw", "text", "map", "curves", "life", "difference", "export", "controls", "link", "main",
+    "unpack", "frames", "draw", "text", "about", "map", "curves", "life", "difference", "export", "controls", "link",
+    "main",
 )  # fmt: skip
 
 
@@ -32,10 +34,17 @@ def page(traces: Sequence[dict[str, Any]], title: str = "STaRR") -> str:
     data = encode({"lanes": [pack(trace) for trace in lanes], "differences": differences(lanes)})
     style, script = style_text(), script_text()
     parts = {
-        "SCRIPT_HASH": fingerprint(script), "STYLE_HASH": fingerprint(style), "TITLE": html.escape(title),
-        "DATA": data, "STYLE": style, "SCRIPT": script,
+        "SCRIPT_HASH": fingerprint(script), "STYLE_HASH": fingerprint(style),
+        "TITLE": html.escape(headline(title, lanes)), "DATA": data, "STYLE": style, "SCRIPT": script,
     }  # fmt: skip
     return re.sub(r"@([A-Z_]+)@", lambda place: parts[place[1]], source("page.html"))
+
+
+def headline(title: str, lanes: Sequence[Trace]) -> str:
+    """The title and the beginning of the prompt that the lanes share, which tells one page from the next."""
+    prompts = {" ".join((lane.get("prompt") or "").split()) for lane in lanes}
+    prompt = prompts.pop() if len(prompts) == 1 else ""
+    return f"{title} · {begin(prompt, MOST_PROMPT)}" if prompt else title
 
 
 def source(name: str) -> str:

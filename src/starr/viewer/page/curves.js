@@ -42,7 +42,7 @@ function drawMasks(ctx, { lanes, clock, axis, width, height }) {
 }
 
 function laneKeys(ctx, lanes, curves, width, height) {
-  const names = lanes.map(({ title }) => (title.length > 28 ? title.slice(0, 27) + "…" : title));
+  const names = lanes.map(({ title }) => cut(title, 28));
   const wide = 40 + Math.max(...names.map((name) => ctx.measureText(name).width)), high = 15 * names.length;
   const { left, top, hidden } = roomiest(curves.flatMap(dense), wide, high, width, height);
   CHARTS.masks.canvas.dataset.hidden = hidden;

@@ -100,25 +100,37 @@ function timeTicks(axis, room) {
   return ticks;
 }
 
-// Axes of a chart over a time axis; gives the two scales. yMin is 0 or what lies below it.
-function axes(ctx, width, height, axis, yMax, unit, yMin = 0) {
-  const right = width - FRAME.right, bottom = height - FRAME.bottom, span = yMax - yMin || 1;
+// A whole number of steps or of a clock's units, whose names are plural.
+function inUnits(number, units) {
+  const whole = Math.round(number);
+  return `${whole} ${whole === 1 ? units.replace(/s$/, "") : units}`;
+}
+
+// Values to write beside the axis: of counts whole ones; of shares 0, ½ and 1 where there is room, and what lies below 0.
+function valueTicks(yMin, yMax) {
+  if (yMin === null) return [0, Math.round(yMax / 2), yMax];
+  return [...new Set(yMax - yMin > 3 ? [yMin, 0, yMax] : [yMin, 0, 0.5, 1])];
+}
+
+// Axes of a chart over a time axis; gives the two scales. yMin is given for shares: 0 or what lies below it.
+function axes(ctx, width, height, axis, yMax, unit, yMin = null) {
+  const right = width - FRAME.right, bottom = height - FRAME.bottom, span = yMax - (yMin ?? 0) || 1;
   const x = (value) => FRAME.left + axis.share(value) * (right - FRAME.left);
-  const y = (value) => bottom - ((value - yMin) / span) * (bottom - FRAME.top);
+  const y = (value) => bottom - ((value - (yMin ?? 0)) / span) * (bottom - FRAME.top);
   ctx.strokeStyle = css("line");
   ctx.fillStyle = css("soft");
   ctx.lineWidth = 1;
   ctx.textAlign = "right";
-  for (const value of yMin < 0 ? [yMin, 0, yMax] : [0, yMax / 2, yMax]) {
+  for (const value of valueTicks(yMin, yMax)) {
     const at = Math.round(y(value)) + 0.5;
     ctx.beginPath(); ctx.moveTo(FRAME.left, at); ctx.lineTo(right, at); ctx.stroke();
     if (value < 0 && at - y(0) < 11) continue;
-    ctx.fillText(Number.isInteger(value) ? value : value.toFixed(yMax <= 2 ? 1 : 0), FRAME.left - 5, at + 4);
+    ctx.fillText(Number.isInteger(value) ? value : value.toFixed(1), FRAME.left - 5, at + 4);
   }
   ctx.textAlign = "left";
   ctx.fillText("0", FRAME.left, bottom + 14);
   ctx.textAlign = "right";
-  ctx.fillText(`${Math.round(axis.most)} ${unit}${axis.log ? " (log)" : ""}`, right, bottom + 14);
+  ctx.fillText(inUnits(axis.most, unit) + (axis.log ? " (log)" : ""), right, bottom + 14);
   ctx.textAlign = "center";
   for (const time of timeTicks(axis, right - FRAME.left)) ctx.fillText(time, x(time), bottom + 14);
   ctx.textAlign = "left";

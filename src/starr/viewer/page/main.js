@@ -72,7 +72,7 @@ function show() {
   showPick(lanes, lane, picked);
   showLife(lane, frame, picked, redraw);
   showChartCursors(view.time, drawn.axis);
-  at("now").textContent = `${Math.round(view.time)} of ${Math.round(total())} ${view.clock}`;
+  at("now").textContent = `${Math.round(view.time)} of ${inUnits(total(), view.clock)}`;
   at("scrub").value = view.time;
   at("scrub").setAttribute("aria-valuetext", at("now").textContent);
   at("speed").value = view.speed;
@@ -91,12 +91,8 @@ async function main() {
   data = await readData();
   lanes = data.lanes.map(openLane);
   at("lanes").append(...lanes.map(buildLane));
-  const models = [...new Set(lanes.map((lane) => lane.model))].join(", ");
-  at("about").textContent = `${models} · ${lanes.length === 1 ? lanes[0].title : lanes.length + " lanes"} · ${lanes[0].length} positions` +
-    (lanes[0].answer ? ` · right answer: ${lanes[0].answer}` : "");
-  at("prompt").textContent = lanes[0].prompt;
-  at("prompt-box").open = lanes[0].prompt.length < 400;
-  at("prompt-box").hidden = !lanes[0].prompt;
+  showAbout(lanes);
+  showPrompt(lanes[0].prompt);
   at("difference").hidden = lanes.length < 2;
   for (const id of ["first", "second"]) at(id).append(...lanes.map((lane, index) => element("option", { value: index }, `${index + 1} ${lane.title}`)));
   showLegend(at("legend"));
