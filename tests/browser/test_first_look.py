@@ -7,11 +7,10 @@ from html import escape
 import pytest
 
 from starr.viewer.html import page as page_of
-from tests.viewer.traces import WORDS, make
+from tests.viewer.traces import WORDS, ended, make
 
 pytestmark = pytest.mark.browser
 
-END = "<|endoftext|>"
 INK = """(() => {
     const canvas = document.getElementById('%s'), ratio = canvas.width / canvas.clientWidth;
     const copy = new OffscreenCanvas(canvas.width, canvas.height);
@@ -20,22 +19,6 @@ INK = """(() => {
     const found = ctx.getImageData(...[%d, %d, %d, %d].map((value) => Math.round(value * ratio))).data;
     return found.filter((value, index) => !(index & 3) && value + found[index + 1] + found[index + 2] < 700).length;
 })()"""
-
-
-def ended(length=96, text=30, **options):
-    """A run whose canvas ends in end-of-text, as most runs do."""
-    trace = make(length=length, words=(*WORDS, END), **options)
-    end = 1 + len(WORDS)
-    for step in trace["steps"]:
-        start = step["window"][0]
-        for name in ("tokens", "proposal"):
-            known = zip(step[name], step["masked"], strict=True)
-            step[name] = [
-                token if place + start < text or (name == "tokens" and masked) else end
-                for place, (token, masked) in enumerate(known)
-            ]
-    trace["tokens"] = [token if place < text else end for place, token in enumerate(trace["tokens"])]
-    return trace
 
 
 def test_it_opens_after_the_first_commits_with_a_life_to_read(show):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 WORDS = ["Tom", " has", " 12", " apples", " and", " buys", " 8", " more", ".", "\n", " So", " 20", " in", " all"]
-MASK = 0
+MASK, END = 0, "<|endoftext|>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +38,22 @@ def make(**options: Any) -> dict[str, Any]:
             "pieces": {str(key): text for key, text in pieces.items()},
             "answer": "20", "right": run.seed % 2 == 0, "formed": None,
             "text": "".join(pieces[token] for token in canvas), "stats": stats}  # fmt: skip
+
+
+def ended(length: int = 96, text: int = 30, **options: Any) -> dict[str, Any]:
+    """A run whose canvas ends in end-of-text, as most runs do."""
+    trace = make(length=length, words=(*WORDS, END), **options)
+    end = 1 + len(WORDS)
+    for step in trace["steps"]:
+        start = step["window"][0]
+        for name in ("tokens", "proposal"):
+            known = zip(step[name], step["masked"], strict=True)
+            step[name] = [
+                token if place + start < text or (name == "tokens" and masked) else end
+                for place, (token, masked) in enumerate(known)
+            ]
+    trace["tokens"] = [token if place < text else end for place, token in enumerate(trace["tokens"])]
+    return trace
 
 
 def take_steps(run: Run, canvas: list[int]) -> list[dict[str, Any]]:

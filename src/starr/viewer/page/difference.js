@@ -30,7 +30,7 @@ function showParting(parting, table, { parting: found, swapped }, names, jump) {
   const go = element("button", { id: "go-parting" }, `Go to step ${found.step}`);
   go.addEventListener("click", () => jump(found.step, found.cells[0][0]));
   parting.replaceChildren(`The canvases first differ after step ${found.step}, at ${found.count} ${found.count === 1 ? "position" : "positions"}. `, go);
-  const piece = (text) => element("td", {}, element("code", {}, text === null ? "▒" : text.replaceAll("\n", "⏎").replace(/^ /, "␣") || "∅"));
+  const piece = (text) => element("td", {}, pieceCode(text));
   table.append(element("tr", {}, ...["position", ...names].map((name) => element("th", { scope: "col" }, name))));
   for (const [position, left, right] of found.cells)
     table.append(element("tr", {}, element("th", { scope: "row" }, String(position)), piece(swapped ? right : left), piece(swapped ? left : right)));

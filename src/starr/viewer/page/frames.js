@@ -41,8 +41,14 @@ function shownText(piece, whitespace) {
   return piece.replaceAll(" ", "·").replaceAll("\t", "→\t").replaceAll("\n", "⏎\n");
 }
 
-function quoted(lane, token) {
-  return token === 0 ? "▒" : lane.pieces[token].replaceAll("\n", "⏎").replaceAll("\t", "→").replace(/^ /, "␣") || "∅";
+// The text of a token; null for a mask.
+function pieceOf(lane, token) {
+  return token === 0 ? null : lane.pieces[token];
+}
+
+// A token's text on one line.
+function quoted(piece) {
+  return piece === null ? "▒" : piece.replaceAll("\n", "⏎").replaceAll("\t", "→").replace(/^ /, "␣") || "∅";
 }
 
 function numberText(value) {
@@ -98,14 +104,24 @@ function foldAt(lane) {
   return lane.length - end > 4 ? end + 1 : lane.length;
 }
 
-// The frame after the first step that committed something; the end where none did.
-function firstCommits(lane) {
-  const step = lane.curves.commits.findIndex((count) => count > 0);
-  return step < 0 ? lane.steps : step + 1;
+// The cell of the first commit; −1 without one.
+function firstCommit(lane) {
+  return lane.action.indexOf(COMMIT);
 }
 
-function firstCommitted(lane) {
-  const cell = lane.action.indexOf(COMMIT), step = firstCommits(lane) - 1;
+// The same for tokens that are no end-of-text; the first commit of all where there is none.
+function firstWord(lane) {
+  const cell = lane.action.findIndex((action, index) => action === COMMIT && !isSpecial(lane.pieces[lane.proposal[index]]));
+  return cell < 0 ? firstCommit(lane) : cell;
+}
+
+// The frame after a cell's step; the end without a cell.
+function frameAfter(lane, cell) {
+  return cell < 0 ? lane.steps : lane.offsets.findIndex((offset) => offset > cell);
+}
+
+function positionOf(lane, cell) {
+  const step = frameAfter(lane, cell) - 1;
   return cell < 0 ? null : lane.windows[step][0] + cell - lane.offsets[step];
 }
 

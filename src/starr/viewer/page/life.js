@@ -27,13 +27,13 @@ function showLife(lane, frame, position, redraw) {
 
 function lifeNow(lane, frame, position) {
   const state = stateAt(lane, frame, position), token = shownToken(lane, frame, position, state);
-  const parts = [`Position ${position}, ${lane.title}, step ${frame}: ${STATES[state]} `, element("code", {}, quoted(lane, token))];
+  const parts = [`Position ${position}, ${lane.title}, step ${frame}: ${STATES[state]} `, tokenCode(lane, token)];
   const cell = cellAt(lane, frame - 1, position);
   if (cell < 0) return parts;
   parts.push(` · confidence ${numberText(lane.confidence[cell])}`);
   if (lane.threshold) parts.push(` · threshold ${numberText(lane.threshold[cell])}`);
   if (lane.lead[cell]) parts.push(` · best ${numberText(lane.confidence[cell] + lane.lead[cell])}`);
-  parts.push(" · proposal ", element("code", {}, quoted(lane, lane.proposal[cell])));
+  parts.push(" · proposal ", tokenCode(lane, lane.proposal[cell]));
   if (!lane.queried[cell]) parts.push(" · not queried");
   return parts;
 }
@@ -45,16 +45,16 @@ function showActions(lane, position) {
     if (action === KEEP && !forced) continue;
     const word = action === KEEP ? `kept (decided: ${["keep", "commit", "revoke", "revise"][lane.decided[cell]]})` : ["", "commit", "revoke", "revise"][action];
     const token = tokenAt(lane, action === REVOKE ? step : step + 1, position);
-    items.push(element("li", {}, `step ${step + 1}: ${word} `, element("code", {}, quoted(lane, token)), forced && ` by the ${forced}`));
+    items.push(element("li", {}, `step ${step + 1}: ${word} `, tokenCode(lane, token), forced && ` by the ${forced}`));
   }
   list.replaceChildren(...(items.length ? items : [element("li", {}, "nothing yet")]));
 }
 
 // What a constraint allows at a cell: how many tokens, and the first of them.
 function allowedAt(lane, set) {
-  if (!set) return "";
-  const [count, first] = lane.sets[set];
-  return ` of ${count} allowed: ${first.map((piece) => JSON.stringify(piece)).join(" ")}${count > first.length ? " …" : ""}`;
+  if (!set) return [];
+  const [count, first] = lane.sets[set], named = first.flatMap((piece) => [" ", signed("span", piece, JSON.stringify(piece))]);
+  return [` of ${count} allowed:`, ...named, count > first.length ? " …" : ""];
 }
 
 // Runs of equal proposals from equal sets.
@@ -65,7 +65,7 @@ function showProposals(lane, position) {
     if (last && last.token === token && last.set === set) last.to = step; else runs.push({ token, set, from: step, to: step });
   }
   document.getElementById("life-proposals").replaceChildren(...runs.map(({ token, set, from, to }) =>
-    element("li", {}, from === to ? `step ${from + 1} ` : `steps ${from + 1} to ${to + 1} `, element("code", {}, quoted(lane, token)), allowedAt(lane, set))));
+    element("li", {}, from === to ? `step ${from + 1} ` : `steps ${from + 1} to ${to + 1} `, tokenCode(lane, token), ...allowedAt(lane, set))));
 }
 
 function drawLife(lane, position) {

@@ -29,12 +29,13 @@ function readLink() {
   view.b = whole("b", lanes.length - 1) ?? Math.min(1, lanes.length - 1);
   const time = Number(words.get("t") ?? NaN);
   if (Number.isFinite(time)) view.time = Math.max(0, Math.min(total(), time));
-  else openAtFirstCommits();
+  else openAtFirstWord();
 }
 
-// A page without a time in its link opens where something is to be seen: every lane has made its first commits, and the
-// panel shows the life of the first token committed.
-function openAtFirstCommits() {
-  view.time = Math.max(...lanes.map((lane) => lane.curves[view.clock][firstCommits(lane)]));
-  view.position ??= firstCommitted(chosenLane());
+// A page without a time in its link opens where something is to be seen: every lane has made its first commits, the chosen
+// one has committed a word, and the panel shows the life of that token.
+function openAtFirstWord() {
+  const chosen = chosenLane(), frame = (lane) => frameAfter(lane, lane === chosen ? firstWord(lane) : firstCommit(lane));
+  view.time = Math.max(...lanes.map((lane) => lane.curves[view.clock][frame(lane)]));
+  view.position ??= positionOf(chosen, firstWord(chosen));
 }

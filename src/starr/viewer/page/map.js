@@ -2,6 +2,7 @@
 
 const AXIS = { left: 48, top: 34 };
 const LEAST_CELL = 6, MOST_CELL = 24, FOLD = 14;
+const LEAST_TOP = 190, LEAST_SIDE = 38;  // room for the words along the top (with folded end-of-text) and along the side
 
 // Sizes of a cell, how many columns there are, and the width of the strip that stands for folded end-of-text.
 function mapSizes(lane, room, zoom, whole) {
@@ -13,7 +14,8 @@ function mapSizes(lane, room, zoom, whole) {
 
 function drawMap(lane, canvas, size) {
   const { width: w, height: h } = size;
-  const full = { width: AXIS.left + w * size.columns + size.strip + 2, height: AXIS.top + h * lane.steps + 2 };
+  const cells = AXIS.left + w * size.columns + size.strip + 2;
+  const full = { width: size.strip ? Math.max(cells, LEAST_TOP) : cells, height: AXIS.top + Math.max(h * lane.steps, LEAST_SIDE) + 2 };
   canvas.style.width = full.width + "px";
   canvas.style.height = full.height + "px";
   const ctx = prepare(canvas, full.width, full.height);
@@ -21,7 +23,7 @@ function drawMap(lane, canvas, size) {
   drawMarks(ctx, lane, size);
   drawBorders(ctx, lane, size);
   drawMapAxes(ctx, lane, size, full.width);
-  if (size.strip) drawFold(ctx, lane, size);
+  if (size.strip) drawFold(ctx, lane, size, full.width);
   canvas.setAttribute("aria-label",
     `Map of ${lane.title}: ${lane.length} positions by ${lane.steps} steps. Arrow keys move through steps and positions.`);
 }
@@ -68,7 +70,7 @@ function drawBorders(ctx, lane, { width: w, height: h, columns }) {
 
 function drawMapAxes(ctx, lane, { width: w, height: h, columns }, wide) {
   ctx.fillStyle = css("soft");
-  const everyPosition = [8, 16, 32, 64, 128].find((every) => w * every >= 40) ?? 256, everyStep = h * 5 >= 24 ? 5 : 10;
+  const everyPosition = [2, 4, 8, 16, 32, 64, 128].find((every) => w * every >= 40) ?? 256, everyStep = [2, 5].find((every) => h * every >= 24) ?? 10;
   ctx.textAlign = "left";
   ctx.fillText("position →", AXIS.left, 11);
   ctx.save();
@@ -85,13 +87,13 @@ function drawMapAxes(ctx, lane, { width: w, height: h, columns }, wide) {
 }
 
 // The strip at the right: as many end-of-text tokens as it stands for.
-function drawFold(ctx, lane, { width: w, height: h, columns, strip }) {
+function drawFold(ctx, lane, { width: w, height: h, columns, strip }, wide) {
   const left = AXIS.left + columns * w + 3, count = lane.length - columns;
   ctx.fillStyle = css("key");
   ctx.fillRect(left, AXIS.top, strip - 3, h * lane.steps);
   ctx.fillStyle = css("soft");
   ctx.textAlign = "right";
-  ctx.fillText(`+ ${count} × ∎`, left + strip - 3, 11);
+  ctx.fillText(`+ ${count} × ∎`, wide - 2, 11);
   ctx.textAlign = "left";
 }
 

@@ -8,6 +8,14 @@ function element(tag, attributes = {}, ...children) {
   return node;
 }
 
+// A text that may stand as the canvas's sign of end-of-text; the text itself is then the tooltip.
+function signed(tag, piece, text) {
+  return piece !== null && isSpecial(piece) ? element(tag, { title: piece }, shownText(piece, false)) : element(tag, {}, text);
+}
+
+const pieceCode = (piece) => signed("code", piece, quoted(piece));
+const tokenCode = (lane, token) => pieceCode(pieceOf(lane, token));
+
 function buildLane(lane) {
   const name = element("button", { class: "name", "aria-pressed": "false" }, lane.title);
   const status = element("p", { class: "status" });
@@ -39,7 +47,7 @@ function showText(lane, frame, whitespace, redraw) {
     cell.className = word + borderOf(lane, position, sealed);
     cell.textContent = state === STATE.masked ? "▒" : shownText(lane.pieces[token], whitespace);
     cell.dataset.id = state === STATE.revoked ? -1 : lane.ids[token];
-    cell.setAttribute("aria-label", `${position} ${word} ${quoted(lane, token)}`);
+    cell.setAttribute("aria-label", `${position} ${word} ${quoted(pieceOf(lane, token))}`);
   }
   lane.view.frame = frame;
   lane.view.progress.value = lane.length - lane.curves.masks[frame];
