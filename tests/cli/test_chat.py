@@ -51,7 +51,7 @@ def test_live_reset_history_and_quit(session):
         ("/set temporl_window 5", "Did you mean 'temporal_window'?"),
         ("/set max_tokens lots", "'lots'"),
         ("/strategy nope", "'nope'"),
-        ("/reset now", "/help"),
+        ("/reset now", "/reset does not take 1 word. See /help."),
     ],
 )
 def test_mistakes_are_named(session, line, words):

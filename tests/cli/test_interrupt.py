@@ -27,4 +27,4 @@ def test_an_interrupted_file_keeps_the_results_that_are_done(tiny, tmp_path):
     assert "Traceback" not in rest
     results = [json.loads(line) for line in out.read_text().splitlines()]
     assert 4 <= len(results) < 4000
-    assert f"{len(results)} of 4000 prompts are in {out}; --resume continues" in rest
+    assert f"{len(results)} of 4000 prompts written to {out}; --resume continues" in rest

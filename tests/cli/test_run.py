@@ -52,6 +52,12 @@ def test_many_prompts_keep_order_and_other_fields(run, tmp_path):
     assert [json.loads(line)["tokens"] for line in printed] == alone
 
 
+def test_a_file_of_one_prompt_is_counted_as_one(run, tmp_path):
+    source = tmp_path / "prompts.jsonl"
+    source.write_text('"hello"')
+    assert run("run", "--input", source).line == "1 of 1 prompt"
+
+
 def test_trace_file_is_format_1(run, tmp_path):
     file = tmp_path / "trace.json"
     body = json.loads(run("run", "hello", "--json", "--trace", file).out)

@@ -39,7 +39,8 @@ def run_file(options: RunOptions, path: Path) -> None:
         failed = write_all(options, rows, results, done)
     except KeyboardInterrupt:
         if options.out is not None:
-            note(f"{whole_lines(options.out)} of {len(rows)} prompts are in {options.out}; --resume continues")
+            written = f"{whole_lines(options.out)} of {counted(len(rows), 'prompt')}"
+            note(f"{written} written to {options.out}; --resume continues")
         raise
     if options.out is not None:
         note(f"wrote {options.out}", options.quiet)
@@ -60,7 +61,7 @@ def write_all(
             if "error" in result:
                 failed.append(f"line {place + 1}: {result['error']}")
             if (place + 1) * NOTES // len(rows) > place * NOTES // len(rows):
-                note(f"{place + 1} of {len(rows)} prompts", options.quiet)
+                note(f"{place + 1} of {counted(len(rows), 'prompt')}", options.quiet)
     return failed
 
 

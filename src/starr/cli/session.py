@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from starr.errors import InputError, did_you_mean
+from starr.errors import InputError, counted, did_you_mean
 from starr.named import convert, options_of, text_form
 from starr.options import SET, Options, options_at
 
@@ -87,7 +87,7 @@ def obey(session: Session, line: str) -> tuple[Session, str | None]:
             return change(session, name, value)
     if word not in COMMANDS:
         raise InputError(f"Unknown command {word!r}.", hint=did_you_mean(word, COMMANDS))
-    raise InputError(f"{word} does not take {len(rest)} words.", hint="See /help.")
+    raise InputError(f"{word} does not take {counted(len(rest), 'word')}.", hint="See /help.")
 
 
 def choose(session: Session, kind: str, text: str) -> tuple[Session, str]:

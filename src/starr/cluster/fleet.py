@@ -15,7 +15,7 @@ from typing import Any
 
 from starr.cluster.start import Size
 from starr.cluster.worker import Failure, ModelSource
-from starr.errors import WorkError
+from starr.errors import WorkError, counted
 
 RESTARTS = 8  # of one worker
 DEATHS = 2  # of workers, after which an item that was alone with the last one is given up
@@ -62,8 +62,8 @@ class Fleet:
 
     def states(self) -> str:
         """For people: ``2 workers: 1 decoding, 1 starting``."""
-        counts = Counter(member.state for member in self.members)
-        return f"{len(self.members)} workers: " + ", ".join(f"{n} {state}" for state, n in sorted(counts.items()))
+        counts = sorted(Counter(member.state for member in self.members).items())
+        return f"{counted(len(self.members), 'worker')}: " + ", ".join(f"{n} {state}" for state, n in counts)
 
     def call(self, method: str) -> Any:
         """What the first worker that is ready says; waits for one."""

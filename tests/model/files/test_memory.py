@@ -74,6 +74,12 @@ def test_the_forward_asked_for_counts_and_the_nearest_setting_is_named(monkeypat
         memory.check_memory(copied, shape, CPU, torch.float32, memory.Room(12, 512))
     with pytest.raises(LoadError, match=r"10 rows in one forward need"):
         memory.check_memory(copied, shape, CPU, torch.float32, memory.Room(10**6, 512))
+    monkeypatch.setattr(memory, "available", lambda _: one + 9)
+    with pytest.raises(LoadError, match=r"1 row in one forward needs"):
+        memory.check_memory(copied, shape, CPU, torch.float32, memory.Room(10**6, 512))
+    monkeypatch.setattr(memory, "available", lambda _: 9)
+    with pytest.raises(LoadError, match=r"for 1 row of 512 positions"):
+        memory.check_memory(copied, shape, CPU, torch.float32, memory.Room(1, 512))
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from starr.errors import LoadError
+from starr.errors import LoadError, counted
 from starr.model.files.weights import StoredTensor, read_headers, weight_files
 from starr.model.network.shape import Shape
 
@@ -106,7 +106,7 @@ def check_memory(
     if free is None or asked <= free:
         return
     where = "of GPU memory are" if device.type == "cuda" else "are"
-    rows = f" for {room.rows} rows of {room.canvas} positions" if room.canvas else ""
+    rows = f" for {counted(room.rows, 'row')} of {counted(room.canvas, 'position')}" if room.canvas else ""
     raise LoadError(
         f"The model needs {gigabytes(asked)} in {name}{rows}, {gigabytes(free)} {where} free.",
         hint=nearest(found, shape, size, room, free),
@@ -123,7 +123,7 @@ def nearest(found: Mapping[str, StoredTensor], shape: Shape, size: int, room: Ro
         rows = min(room.rows - 1, (free - none) // (one - none))
         if rows >= 1:
             total = none + rows * (one - none)
-            return f"{rows} rows in one forward{flag} need {gigabytes(total)}."
+            return f"{counted(rows, 'row')} in one forward{flag} {'needs' if rows == 1 else 'need'} {gigabytes(total)}."
     return "No dtype fits: use a smaller model."
 
 
