@@ -233,8 +233,24 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path, capsys, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         run_evaluation(model, replace(job, quiet=False))
     said = capsys.readouterr().err
-    assert f"Interrupted: 0 samples kept in {job.out}; the same command with --resume continues." in said
+    assert "Interrupted: no sample was finished; the same command begins again." in said
     assert (job.out / "results.json").exists()
+    monkeypatch.undo()
+    one = replace(job, work=replace(job.work, items=job.work.items[:1], runs=job.work.runs[:1]), quiet=False)
+    monkeypatch.setattr(Store, "add", interrupted_after(Store.add))
+    with pytest.raises(KeyboardInterrupt):
+        run_evaluation(model, one)
+    said = capsys.readouterr().err
+    assert said.startswith("1 sample to decode in 1 run; ")
+    assert f"Interrupted: 1 sample kept in {job.out}; the same command with --resume continues." in said
+
+
+def interrupted_after(add):
+    def call(self, sample):
+        add(self, sample)
+        raise KeyboardInterrupt
+
+    return call
 
 
 def interrupt(*_):

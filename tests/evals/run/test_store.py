@@ -64,6 +64,19 @@ def test_a_folder_has_one_writer(tmp_path):
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
 
+@pytest.mark.parametrize("tail", ["", '{"run": "cut off'])
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_folder_without_a_whole_sample_is_as_good_as_new(tmp_path, resume, tail):
+    """Also with other settings, and with or without --resume."""
+    store = Store(tmp_path / "run")
+    store.open({"task": "another"}, resume=False)
+    store.close()
+    store.path.write_text(tail)
+    run_evaluation(*toy_job(tmp_path / "run", limit=2, resume=resume))
+    assert len(list(read_samples(store.path))) == 4
+    assert store.settings()["task"] == "toy"
+
+
 def test_samples_without_settings_are_not_taken_unasked(tmp_path):
     run_evaluation(*toy_job(tmp_path / "run", limit=2))
     (tmp_path / "run" / "settings.json").unlink()

@@ -81,7 +81,7 @@ def carry_out(job: Evaluation, decoder: Decoder) -> dict[str, Any]:
 def open_store(folder: Path, settings: EvalSettings, runs: Sequence[Run], *, resume: bool) -> Store:
     """A folder for these settings; a folder made with others is refused."""
     store = Store(folder)
-    before = store.settings()
+    before = store.before()
     if resume and before is not None:
         settings.check_same(before, str(folder))
     earlier = before["runs"] if resume and before is not None else []

@@ -21,8 +21,8 @@ def announce(work: Workload, store: Store) -> str:
     missing = [len(missing_of(work, store, run.name)) for run in work.runs]
     if not sum(missing):
         return "Nothing left to decode."
-    runs = "1 run" if len(missing) == 1 else f"{len(missing)} runs"
-    return f"{sum(missing)} samples to decode in {runs}; the first batch of each shows how long it takes."
+    work_left = f"{counted(sum(missing), 'sample')} to decode in {counted(len(missing), 'run')}"
+    return f"{work_left}; the first batch of each shows how long it takes."
 
 
 def missing_of(work: Workload, store: Store, run: str) -> list[int]:
@@ -89,8 +89,9 @@ def progress(work: Workload, store: Store, again: str, *, quiet: bool = False, c
         else:
             yield lines(work, store, crew)
     except KeyboardInterrupt:
-        kept = f"{counted(len(store.samples), 'sample')} kept in {store.folder}"
-        print(f"\nInterrupted: {kept}; {again}.", file=sys.stderr, flush=True)
+        kept = f"{counted(len(store.samples), 'sample')} kept in {store.folder}; {again}"
+        said = kept if store.samples else "no sample was finished; the same command begins again"
+        print(f"\nInterrupted: {said}.", file=sys.stderr, flush=True)
         raise
 
 

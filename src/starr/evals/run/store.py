@@ -61,8 +61,8 @@ class Store:
 
     def open(self, settings: Mapping[str, Any], *, resume: bool) -> dict[str, Any] | None:
         """Begin or continue; returns the stored settings when there were samples before."""
-        before = self.settings()
-        if not resume and (before is not None or (self.path.exists() and self.path.stat().st_size)):
+        before = self.before()
+        if not resume and self.begun:
             raise InputError(
                 f"{self.folder} already has samples.", hint="Add --resume or choose another --out.", param="out"
             )
@@ -80,6 +80,18 @@ class Store:
         if self.file is not None:
             self.file.close()
             self.file = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the folder holds a whole sample; one whose run ended before the first is as good as new."""
+        if not self.path.exists():
+            return False
+        with self.path.open("rb") as file:
+            return file.readline().endswith(b"\n")
+
+    def before(self) -> dict[str, Any] | None:
+        """The settings of the samples that are there; None where there are none."""
+        return self.settings() if self.begun else None
 
     def settings(self) -> dict[str, Any] | None:
         """The stored settings; None in a new folder."""
