@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -185,6 +186,24 @@ def test_no_field_name_begins_a_line(tmp_path):
             child.wait()
     lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
     assert not [line for line in lines if line.get("client") == "forged"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no terminals of this kind there")
+def test_on_a_terminal_the_address_is_a_plain_line():
+    ours, theirs = os.openpty()
+    child = started(0, 0, theirs)
+    os.close(theirs)
+    said = b""
+    try:
+        while b"serving" not in said:
+            said += os.read(ours, 4096)
+    finally:
+        child.kill()
+        child.wait()
+        os.close(ours)
+    address, *others = said.decode().splitlines()
+    assert re.match(r"listening on http://127\.0\.0\.1:\d+ ", address)
+    assert [isinstance(json.loads(line), dict) for line in others] == [True]
 
 
 def test_a_port_in_use_is_one_line():

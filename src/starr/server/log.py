@@ -1,5 +1,6 @@
 """Log lines: one JSON object each, whatever they hold, written by a thread of their own.
 
+On a terminal, the line that says where the server listens is plain text, for the person who reads it.
 A full or unread standard error blocks that thread alone: the server goes on, and lines beyond KEPT are dropped.
 """
 
@@ -14,6 +15,7 @@ from time import monotonic, sleep
 from typing import TextIO
 
 KEPT = 10_000
+ADDRESS = "starr.server.address"  # the logger of the line for people
 NAMES = ("starr.access", "starr.server", "uvicorn", "asyncio")
 lost = [0]
 
@@ -21,9 +23,13 @@ lost = [0]
 class JsonLine(logging.Formatter):
     """An access line is JSON already; everything else becomes an object, so that no text can begin a line."""
 
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self.as_it_is = ("starr.access", ADDRESS) if terminal else ("starr.access",)
+
     def format(self, record: logging.LogRecord) -> str:
         """A record as one line of JSON."""
-        if record.name == "starr.access":
+        if record.name in self.as_it_is:
             return record.getMessage()
         line: dict[str, object] = {"time": round(record.created, 3), "level": record.levelname.lower()}
         line["message"] = record.getMessage()
@@ -39,7 +45,7 @@ class Patient(logging.Handler):
         super().__init__()
         self.stream = stream
         self.lines: queue.Queue[str] = queue.Queue(KEPT)
-        self.setFormatter(JsonLine())
+        self.setFormatter(JsonLine(terminal=stream.isatty()))
         threading.Thread(target=self._write, name="starr-log", daemon=True).start()
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -13,7 +13,7 @@ from starr.errors import StarrError, WorkError
 from starr.model.load import Model
 from starr.server.connections import BACKLOG, listen, protocol, quieter
 from starr.server.http.app import create_app
-from starr.server.log import log_to_stderr
+from starr.server.log import ADDRESS, log_to_stderr
 from starr.server.settings import Settings, is_loopback
 
 log = logging.getLogger("starr.server")
@@ -68,7 +68,8 @@ class Server(uvicorn.Server):
         quieter(asyncio.get_running_loop())
         await super().startup(sockets)
         if self.started:
-            log.info("listening on %s (/ to watch it write, /v1 for clients, /docs for the API)", self.address())
+            told = "listening on %s (/ to watch it write, /v1 for clients, /docs for the API)"
+            logging.getLogger(ADDRESS).info(told, self.address())
 
     def address(self) -> str:
         """Where a browser finds it."""
