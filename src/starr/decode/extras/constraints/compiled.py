@@ -143,12 +143,6 @@ class Kept:
         self.lock = threading.Lock()
         self.busy: dict[Key, threading.Lock] = {}
 
-    def knows(self, wanted: AskedConstraint, spelling: Spelling) -> bool:
-        """Whether ``get`` answers at once, with a constraint or with a refusal."""
-        key = (wanted, spelling.fingerprint)
-        with self.lock:
-            return key in self.found or key in self.refused
-
     def get(self, wanted: AskedConstraint, spelling: Spelling) -> Constraint:
         key = (wanted, spelling.fingerprint)
         with self.lock:
@@ -215,9 +209,3 @@ def spelling_for(model: Model) -> Spelling:
 def constraint_for(model: Model, wanted: AskedConstraint) -> Constraint:
     """The constraint over the model's tokens."""
     return KNOWN.get(wanted, spelling_for(model))
-
-
-def is_known(model: Model, wanted: AskedConstraint) -> bool:
-    """Whether ``constraint_for`` answers at once: it was compiled or refused before."""
-    spelling = SPELLINGS.get(model.tokenizer)
-    return spelling is not None and KNOWN.knows(wanted, spelling)
