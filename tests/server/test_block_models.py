@@ -8,6 +8,7 @@ import jsonschema
 import pytest
 
 import starr
+from starr.decode.choose import answers
 from starr.model.load import load
 from tests.model import released
 from tests.server.running import running
@@ -39,10 +40,13 @@ def test_answers_and_streams_are_those_of_the_library(tmp_path):
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": False}
 
 
-def test_structured_answers_and_choices(tmp_path):
+def test_structured_answers_and_choices(tmp_path, monkeypatch):
     """What an official client may ask: a schema, an expression, choices, and choices with probabilities."""
     folder = released.llada2().write(tmp_path / "model")
     given = starr.choose(load(folder), PROMPTS[1], ["yes", "no"], chat=False)
+    read = []
+    real = answers.states_of
+    monkeypatch.setattr(answers, "states_of", lambda model, rows, *more: read.extend(rows) or real(model, rows, *more))
 
     with running(lambda: load(folder)) as server:
         client = server.client()
@@ -60,3 +64,4 @@ def test_structured_answers_and_choices(tmp_path):
     assert answer.choices[0].text == given.text
     assert tops[given.text] == pytest.approx(answer.choices[0].logprobs.token_logprobs[0])
     assert answer.usage.forwards == 1
+    assert answer.starr["positions"] == sum(map(len, read)) > 0

@@ -12,8 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pydantic import BaseModel, Field
 
+from starr.decode.extras.constraints import compiled
+from starr.errors import InputError
+from starr.server.http.names import told_as
+from starr.server.http.readers import COMPILERS
 from tests.decode.extras.constraints.random_schemas import schemas
-from tests.server.running import http
+from tests.server.running import http, wait_until
 
 MESSAGES = [{"role": "user", "content": "Say something."}]
 
@@ -91,13 +95,20 @@ def test_choices_with_their_probabilities(client, server):
     import starr
 
     choices = ["yes", "no", "perhaps"]
-    found = ask(client, logprobs=True, extra_body={"choice": choices})
+    answer = client.chat.completions.create(
+        model="tiny", messages=MESSAGES, logprobs=True, extra_body={"choice": choices}
+    )
+    found = answer.choices[0]
     entry = found.logprobs.content[0]
     assert entry.token == found.message.content
     assert {top.token for top in entry.top_logprobs} == set(choices)
     here = starr.choose(server.service.ready.model, MESSAGES, choices)
     assert entry.token == here.text
     assert entry.logprob == pytest.approx(__import__("math").log(here.probability), abs=1e-4)
+    figures = answer.model_extra["starr"]
+    assert (figures["forwards"], figures["revocations"], figures["strategy"]) == (1, 0, None)
+    assert figures["tokens_per_forward"] == answer.usage.completion_tokens
+    assert figures["positions"] == answer.usage.prompt_tokens + len("perhaps") + 1, "a token is a byte here"
     text = client.completions.create(model="tiny", prompt="a", logprobs=1, extra_body={"choice": choices}).choices[0]
     assert sum(map(pow, [2.718281828] * 3, text.logprobs.top_logprobs[0].values())) == pytest.approx(1.0, abs=1e-4)
 
@@ -107,23 +118,37 @@ REFUSED = [
     ({"response_format": {"type": "json_schema"}}, "response_format", "needs json_schema"),
     ({"regex": "a(?=b)"}, "regex", "look-around"),
     ({"regex": "("}, "regex", "cannot be read"),
-    ({"regex": "a", "choice": ["b"]}, "response_format", "one form"),
-    ({"choice": []}, "choices", "1 to"),
+    ({"regex": "a", "choice": ["b"]}, "choice", "one form"),
+    ({"choice": []}, "choice", "choice must be a list of 1 to"),
+    ({"choice": ["a" * 90]}, "max_tokens", "choice needs at least 90 tokens, max_tokens is 48"),
+    ({"choice": ["a"], "strategy": "daedal"}, "strategy", "used with choice: it moves"),
+    ({"choice": ["a" * 90], "max_completion_tokens": 9}, "max_completion_tokens", "Raise max_completion_tokens"),
+    ({"max_completion_tokens": 0}, "max_completion_tokens", "max_completion_tokens must be a whole number"),
+    ({"structured_outputs": {"choice": []}}, "structured_outputs", "structured_outputs must be"),
+    ({"structured_outputs": {"regex": "("}}, "structured_outputs", "cannot be read"),
+    ({"regex": r"\ba"}, "regex", "cannot be used here"),
     ({"structured_outputs": {"grammar": "x"}}, "structured_outputs", "grammar"),
     ({"regex": "a{200}", "max_tokens": 8}, "max_tokens", "too short"),
     (
         {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"not": {}}}}},
-        "json_schema",
-        "not",
+        "response_format",
+        "response_format: not",
     ),
 ]
 
 
-@pytest.mark.parametrize(("more", "param", "words"), REFUSED)
-def test_what_cannot_be_kept_is_refused_by_name(client, more, param, words):
+@pytest.mark.parametrize(("more", "param", "words"), REFUSED, ids=[str(row[0])[:50] for row in REFUSED])
+def test_what_cannot_be_kept_is_refused_by_the_name_that_was_sent(client, more, param, words):
     with pytest.raises(openai.BadRequestError, match=words) as caught:
-        ask(client, extra_body=more)
+        ask(client, extra_body={"max_tokens": 48} | more)
     assert caught.value.param == param
+
+
+def test_errors_name_only_what_stands_outside_of_quotes():
+    with pytest.raises(InputError) as caught, told_as({"json_schema": "response_format", "choices": "choice"}):
+        raise InputError("json_schema: nothing at '#/json_schema'.", hint="Give fewer choices.", param="json_schema")
+    assert str(caught.value) == "response_format: nothing at '#/json_schema'. Give fewer choices."
+    assert caught.value.param == "response_format"
 
 
 @settings(max_examples=25, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -137,7 +162,7 @@ def test_a_random_schema_is_answered_or_refused(server, schema):
     if answer.status_code == 200:
         json.loads(answer.json()["choices"][0]["message"]["content"])
     else:
-        assert answer.json()["error"]["param"] in ("json_schema", "max_tokens", "response_format")
+        assert answer.json()["error"]["param"] in ("max_tokens", "response_format")
 
 
 def test_hostile_expressions_block_nobody(server, client):
@@ -160,3 +185,36 @@ def test_hostile_expressions_block_nobody(server, client):
     assert plain.finish_reason in ("stop", "length")
     assert waiting, "the plain answer came first"
     assert codes == [400] * 6
+
+
+def test_what_was_compiled_before_waits_for_no_compiler(server, client, monkeypatch):
+    """Every thread that compiles is held, and others wait for one: forms that are kept are answered meanwhile."""
+    before = ask(client, extra_body={"regex": "[0-9]{2}"}).message.content
+    begun, over, real = [], threading.Event(), compiled.compile_constraint
+
+    def held(asked, spelling):
+        begun.append(asked)
+        assert over.wait(600)
+        return real(asked, spelling)
+
+    monkeypatch.setattr(compiled, "compile_constraint", held)
+    found = []
+
+    def attack(pattern):
+        body = {"messages": MESSAGES, "max_tokens": 8, "regex": pattern}
+        found.append(http.post(f"{server.url}/v1/chat/completions", json=body).status_code)
+
+    threads = [threading.Thread(target=attack, args=(f"held{n}",)) for n in range(COMPILERS + 2)]
+    for thread in threads:
+        thread.start()
+    try:
+        wait_until(lambda: len(begun) == COMPILERS)
+        assert ask(client, extra_body={"regex": "[0-9]{2}"}).message.content == before
+        assert ask(client, logprobs=True, extra_body={"choice": ["a", "b"]}).message.content in ("a", "b")
+        assert len(begun) == COMPILERS
+        assert found == []
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert found == [200] * (COMPILERS + 2)

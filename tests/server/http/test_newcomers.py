@@ -75,6 +75,33 @@ def test_a_form_under_another_servers_name_is_refused(server, field):
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, field)
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [
+        ("gen_length", 64, "That is max_tokens here."),
+        ("steps", 32, "That is strategy confidence:steps=N here."),
+        ("threshold", 0.9, "That is strategy threshold:tau=X here."),
+        ("factor", 1.0, "That is strategy factor:factor=X here."),
+        ("remasking", "low_confidence", "That is strategy confidence or random here."),
+        ("cfg_scale", 0.5, "That is guidance here."),
+        ("mask_id", 5, "It is read from the checkpoint."),
+        ("diffusion_visual", True, "That is diffusing here."),
+        ("guided_regex", "a", "That is regex here."),
+        ("guided_choice", ["a"], "That is choice here."),
+        ("guided_json", {}, "That is response_format here."),
+        ("max_output_tokens", 9, "That is max_tokens here."),
+        ("prompt", "a", "prompt is not supported. Leave it out."),
+        ("suffix", "a", "suffix is not supported. Leave it out."),
+    ],
+)
+def test_another_tools_field_is_refused_with_our_name_for_it(server, field, value, told):
+    answer = post(server, "/v1/chat/completions", messages=ASK, **{field: value})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (400, field)
+    assert error["message"].endswith(told)
+    assert post(server, "/v1/chat/completions", messages=ASK, **{field: None}).status_code == 200
+
+
 def test_tools_are_refused(server):
     answer = post(server, "/v1/chat/completions", messages=ASK, tools=[{"type": "function", "function": {"name": "f"}}])
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "tools")

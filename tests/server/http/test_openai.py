@@ -161,7 +161,7 @@ BAD = [
     ({"n": 1000}, openai.BadRequestError, "n", "within [1, 32]"),
     ({"seed": -1}, openai.BadRequestError, "seed", "within [0"),
     ({"stop": [""]}, openai.BadRequestError, "stop", "none of them empty"),
-    ({"messages": []}, openai.BadRequestError, "prompt", "must not be empty"),
+    ({"messages": []}, openai.BadRequestError, "messages", "must not be empty"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, openai.BadRequestError, "messages", "text"),
     ({"top_logprobs": 21, "logprobs": True}, openai.BadRequestError, "top_logprobs", "within [0, 20]"),
     ({"tools": [{"type": "function", "function": {"name": "f"}}]}, openai.BadRequestError, "tools", "not supported"),

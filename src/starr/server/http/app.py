@@ -19,10 +19,11 @@ from starr.model.load import Model
 from starr.server.http.catalogue import described
 from starr.server.http.errors import error_body, error_object
 from starr.server.http.guard import Guard
+from starr.server.http.names import told_as
 from starr.server.http.protocol import ChatBody, CompletionBody, DetokenizeBody, InfillBody, TokenizeBody, plain
 from starr.server.http.reference import reference_page
 from starr.server.http.response_events import streamed
-from starr.server.http.responses import ResponsesBody, as_chat, whole
+from starr.server.http.responses import ResponsesBody, as_chat, names_of, whole
 from starr.server.http.service import Service
 from starr.server.live import live_page
 from starr.server.queue.pool import Full
@@ -63,8 +64,9 @@ def add_decoding(app: FastAPI, service: Service) -> None:
 
     @app.post("/v1/responses", responses=REFUSALS)
     async def responses(body: ResponsesBody, request: Request) -> Response:
-        answer = await service.answer("chat.completion", as_chat(body), request)
-        return streamed(answer) if isinstance(answer, StreamingResponse) else whole(answer)
+        with told_as(names_of(body)):
+            answer = await service.answer("chat.completion", as_chat(body), request)
+        return streamed(answer, body) if isinstance(answer, StreamingResponse) else whole(answer, body)
 
     @app.post("/v1/infill", responses=REFUSALS)
     async def infill(body: InfillBody, request: Request) -> Response:
@@ -89,7 +91,7 @@ def add_information(app: FastAPI, service: Service) -> None:
     @app.post("/tokenize", responses=REFUSALS)
     async def tokenize(body: TokenizeBody) -> dict[str, Any]:
         messages = None if body.messages is None else plain(body.messages)
-        return await service.planned(service.planners, service.settings.timeout, service.tokenize, body, messages)
+        return await service.readers.plan(service.tokenize, body, messages)
 
     @app.post("/detokenize", responses=REFUSALS)
     async def detokenize(body: DetokenizeBody) -> dict[str, Any]:

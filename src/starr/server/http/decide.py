@@ -11,6 +11,8 @@ from typing import Any
 
 from starr.api import choose
 from starr.decode.choose.answers import Choice
+from starr.decode.choose.blocks import block_by_block
+from starr.decode.choose.questions import questions_behind
 from starr.errors import InputError
 from starr.model.load import Model
 from starr.server.http.answers import AnswerShape
@@ -40,7 +42,29 @@ def decided(body: Decoding, model: Model, shape: AnswerShape) -> dict[str, Any]:
     tokens = len(model.tokenizer.encode(found.text))
     usage = {"prompt_tokens": found.prompt_tokens, "completion_tokens": tokens}
     usage |= {"total_tokens": sum(usage.values()), "forwards": found.forwards}
-    return shape.head(shape.kind) | {"choices": [choice], "usage": usage}
+    return shape.head(shape.kind) | {"choices": [choice], "usage": usage, "starr": figures_of(found, tokens, model)}
+
+
+def figures_of(found: Choice, tokens: int, model: Model) -> dict[str, Any]:
+    """What reading the choices cost; no strategy, cache or seed had a part in it."""
+    return {
+        "forwards": found.forwards,
+        "positions": positions_of(found, model),
+        "tokens_per_forward": round(tokens / found.forwards, 4),
+        "revocations": 0,
+        "strategy": None,
+        "cache": None,
+        "seed": None,
+    }
+
+
+def positions_of(found: Choice, model: Model) -> int:
+    """Positions of all rows that were read. The length of the prompt decides, whatever it says."""
+    prompt = [0] * found.prompt_tokens
+    rows, asked = questions_behind(model, prompt, list(found.probabilities))
+    if model.spec.block_length is not None:
+        rows, _ = block_by_block(model, rows, asked)
+    return sum(map(len, rows))
 
 
 def logprobs_of(found: Choice, *, chat: bool) -> dict[str, Any]:

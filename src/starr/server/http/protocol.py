@@ -14,43 +14,6 @@ JSON_TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bo
 
 MODEL = "A name that /v1/models lists; it may be left out."
 
-NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "audio": (),
-    "best_of": (1,),
-    "ebnf": (),
-    "echo": (False,),
-    "frequency_penalty": (0,),
-    "function_call": ("none",),
-    "functions": ([],),
-    "guided_choice": (),
-    "guided_grammar": (),
-    "guided_json": (),
-    "guided_regex": (),
-    "json_schema": (),
-    "logit_bias": ({},),
-    "min_p": (0,),
-    "modalities": (["text"],),
-    "moderation": (),
-    "parallel_tool_calls": (False, True),
-    "prediction": (),
-    "presence_penalty": (0,),
-    "reasoning_effort": ("none",),
-    "repetition_penalty": (1,),
-    "store": (False,),
-    "tool_choice": ("none", "auto"),
-    "tools": ([],),
-    "use_beam_search": (False,),
-    "verbosity": (),
-    "web_search_options": (),
-}
-"""Fields we know and do not serve, each with the values that ask for nothing."""
-
-HARMLESS = {
-    *("metadata", "user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"),
-    *("service_tier", "add_special_tokens"),
-}
-"""Fields that change no answer."""
-
 
 class Open(BaseModel):
     """A body that may have more fields than we know."""
@@ -146,18 +109,6 @@ class DetokenizeBody(Open):
 
     model: str | None = Field(None, description=MODEL)
     tokens: list[int] = Field(description="Token ids; special ones are shown, too.")
-
-
-def refuse_unserved(body: Open) -> list[str]:
-    """Raise for a known field that we cannot serve; returns the names of unknown ones, for the log."""
-    unknown = []
-    for name, value in body.extra_fields().items():
-        if name in NEUTRAL:
-            if value not in NEUTRAL[name]:
-                raise InputError(f"{name} is not supported.", hint="Leave it out.", param=name)
-        elif name not in HARMLESS:
-            unknown.append(name)
-    return unknown
 
 
 def plain(messages: list[Message]) -> list[dict[str, str]]:

@@ -8,10 +8,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -22,21 +21,20 @@ from starr.decode.trace import Trace
 from starr.errors import InputError, StarrError
 from starr.model.load import Model
 from starr.server.http.answers import AnswerShape
-from starr.server.http.decide import decided, decides
-from starr.server.http.formats import form_of
+from starr.server.http.decide import decides
+from starr.server.http.names import sent_names, told_as
 from starr.server.http.outcome import FinishedRow, outcome_of, usage_of
-from starr.server.http.parse import MOST_TRACED, Missing, ParsedBody, check_model, parse_body
-from starr.server.http.protocol import Decoding, DetokenizeBody, TokenizeBody, refuse_unserved
+from starr.server.http.parse import MOST_TRACED, Missing, ParsedBody, check_model
+from starr.server.http.protocol import Decoding, DetokenizeBody, TokenizeBody
+from starr.server.http.readers import Readers
 from starr.server.http.streams import Stream
+from starr.server.http.unserved import refuse_unserved
 from starr.server.metrics import Metrics
-from starr.server.queue.job import Gone, Job, Late
+from starr.server.queue.job import Gone, Job
 from starr.server.queue.pool import Pool
 from starr.server.settings import Settings
 
 KEPT_TRACES = 8
-PLANNERS = 2  # threads that read requests
-COMPILERS = 2  # threads for what a client can make long: others do not wait for it
-T = TypeVar("T")
 log = logging.getLogger("starr.server")
 
 
@@ -70,8 +68,7 @@ class Service:
         self.failed: Exception | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self.traces: OrderedDict[str, Trace] = OrderedDict()
-        self.planners = ThreadPoolExecutor(PLANNERS, thread_name_prefix="starr-plan")
-        self.compilers = ThreadPoolExecutor(COMPILERS, thread_name_prefix="starr-compile")
+        self.readers = Readers(settings)
         self.loading = threading.Thread(target=self._load, name="starr-load", daemon=True)
         self._ready: Ready | None = None
 
@@ -93,8 +90,7 @@ class Service:
 
     def end(self) -> None:
         """Let running requests finish, and stop the engine threads."""
-        for pool in (self.planners, self.compilers):
-            pool.shutdown(wait=False, cancel_futures=True)
+        self.readers.end()
         if self._ready is not None:
             self._ready.pool.stop(self.settings.grace)
 
@@ -119,13 +115,12 @@ class Service:
         if unknown:
             log.info("ignored fields: %s", ", ".join(name[:40] for name in sorted(unknown)[:20]))
         began = monotonic()
-        patience = min(body.timeout or self.settings.timeout, self.settings.timeout)
         shape = AnswerShape(ready.model, kind)
         request.state.log["id"] = shape.id
-        if decides(body):
-            return JSONResponse(await self.planned(self.compilers, patience, decided, body, ready.model, shape))
-        pool = self.compilers if form_of(body) else self.planners
-        asked = await self.planned(pool, patience, parse_body, body, ready.model, self.settings)
+        with told_as(sent_names(body)):
+            if decides(body):
+                return JSONResponse(await self.readers.decide(body, ready.model, shape))
+            asked = await self.readers.parse(body, ready.model)
         job = Job(asked.requests, asked.stops, asked.timeout, asked.timeout - (monotonic() - began))
         ready.pool.submit(job)
         if asked.stream:
@@ -135,16 +130,6 @@ class Service:
         finally:
             outcomes = self.close(job, shape, request)
         return JSONResponse(shape.whole(job, outcomes, asked.logprobs))
-
-    async def planned(self, pool: Executor, patience: float, work: Callable[..., T], *arguments: object) -> T:
-        """Work on the text of a request, in one of a few threads kept for that, until its deadline."""
-        task = asyncio.get_running_loop().run_in_executor(pool, work, *arguments)
-        try:
-            return await asyncio.wait_for(task, patience if patience > 0 else self.settings.timeout)
-        except TimeoutError:
-            raise Late(
-                f"The request was not read within {patience:g} seconds.", hint="Send a smaller request."
-            ) from None
 
     def streamed(self, job: Job, shape: AnswerShape, asked: ParsedBody, request: Request) -> Response:
         """The answer as a stream, which lets go of its job when it ends."""
