@@ -142,6 +142,23 @@ def test_bounds_are_checked_when_options_are_made(name, value, words):
     assert caught.value.param == name
 
 
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("bundled", "A model is what starr.load gives, got 'bundled'. Write starr.load('bundled')."),
+        (Path("folder"), "Write starr.load('folder')."),
+        (None, "A model is what starr.load gives, got None. Write starr.load()."),
+    ],
+)
+def test_what_is_no_model_is_one_line(model, told):
+    calls = [lambda call=call: call(model, "x") for call in (starr.generate, starr.stream, starr.infill)]
+    for call in (*calls, lambda: starr.choose(model, "x", ["a", "b"])):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert str(caught.value).endswith(told)
+        assert caught.value.param == "model"
+
+
 def test_only_the_door_reads_preset_files(tmp_path):
     """``starr.strategy`` and keywords read ``@FILE``; what makes a row of a stranger's text does not."""
     path = tmp_path / "preset.json"

@@ -13,10 +13,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
 from starr.decode.caches import CACHES, Cache
 from starr.decode.choose.answers import answers
-from starr.decode.choose.questions import questions_behind, questions_within
+from starr.decode.choose.questions import asks_within, questions_behind, questions_within
 from starr.decode.engine import Engine
 from starr.decode.extras.constraints.compiled import constraint_for
 from starr.decode.extras.constraints.expression import choices_text, wanted
+from starr.decode.prompts.given import Prompt as Prompt
+from starr.decode.prompts.given import is_many
 from starr.decode.prompts.ice import ice as make_ice
 from starr.decode.prompts.infill import infill_layout
 from starr.decode.prompts.layout import Layout, lay_out
@@ -30,9 +32,9 @@ from starr.decode.strings import stop_strings, stopped
 from starr.decode.trace import Generation, Generations
 from starr.errors import InputError
 from starr.model.load import Model
+from starr.optional import need
 from starr.options import AnyOptions, BatchOptions, Options
 
-Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
 Keywords = ParamSpec("Keywords")
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -75,6 +77,10 @@ def resolved(options: AnyOptions) -> AnyOptions:
 
     A strategy may be read from a file here, so that options from strangers (a server's) must not come this way.
     """
+    schema = read_schema(options.json_schema)
+    asked = wanted(options.regex, schema, options.choices)
+    if asked is not None:
+        need("grammar", asked.kind)
     return replace(
         options,
         strategy=None if options.strategy is None else strategy(options.strategy),
@@ -82,7 +88,7 @@ def resolved(options: AnyOptions) -> AnyOptions:
         stop=stop_strings(options.stop),
         stop_rule=stop_rules(options.stop_rule),
         ice=None if options.ice is None else make_ice(options.ice),
-        json_schema=read_schema(options.json_schema),
+        json_schema=schema,
     )
 
 
@@ -139,6 +145,13 @@ class Laid:
     text: str  # the prompt, for display
     ends: bool = True  # an end-of-text ends the row
     rules: tuple[StopRule, ...] = ()  # those that the canvas itself needs
+
+
+def check_model(model: Any) -> None:
+    """Raise unless this is a loaded model; its name alone is a common mistake."""
+    if not isinstance(model, Model):
+        hint = f"Write starr.load({str(model)!r})." if isinstance(model, str | Path) else "Write starr.load()."
+        raise InputError(f"A model is what starr.load gives, got {model!r:.60}.", hint=hint, param="model")
 
 
 def request_of(model: Model, prompt: Prompt, options: Options, *, stream: bool = False) -> Request:
@@ -208,6 +221,7 @@ def generate(model: Model, prompt: Any, **options: Any) -> Any:
 
     A prompt is text, a list of {"role", "content"} messages, or a list of token ids.
     """
+    check_model(model)
     parsed = resolved(BatchOptions.of(options))
     many = is_many(prompt)
     prompts = list(prompt) if many else [prompt]
@@ -215,32 +229,6 @@ def generate(model: Model, prompt: Any, **options: Any) -> Any:
     requests = [request_of(model, p, parsed, stream=bool(stops)) for p in prompts]
     results = run_all(model, requests, parsed.batch_size, stops, progress=parsed.progress)
     return results if many else results[0]
-
-
-def is_many(prompt: Any) -> bool:
-    """Whether this is a list of prompts; what is neither a prompt nor a list of them is an error that says so."""
-    if isinstance(prompt, str):
-        return False
-    if isinstance(prompt, Mapping | bytes) or not isinstance(prompt, Sequence):
-        kind = type(prompt).__name__
-        raise InputError(f"A prompt is text, messages or token ids, not {kind}: {prompt!r:.60}.", param="prompt")
-    kinds = {kind_of(part) for part in prompt}
-    if len(kinds) > 1 or "other" in kinds:
-        raise InputError(
-            "A list must hold prompts (texts or lists) only, messages only or token ids only.",
-            hint=f"Got {prompt!r:.80}",
-            param="prompt",
-        )
-    return kinds <= {"prompt"}
-
-
-def kind_of(part: Any) -> str:
-    """What a part of a list makes it: a list of prompts, of messages or of token ids."""
-    if isinstance(part, bool):
-        return "other"
-    if isinstance(part, str) or (isinstance(part, Sequence) and not isinstance(part, bytes)):
-        return "prompt"
-    return "id" if isinstance(part, int) else "message" if isinstance(part, Mapping) else "other"
 
 
 @overload
@@ -264,14 +252,17 @@ def choose(model: Model, prompt: Prompt, choices: Any, *, chat: bool | None = No
     """Which of the choices the model finds most probable as the answer to a prompt, and how probable each is.
 
     One forward. In a text with ``[MASK]`` holes, ``choices`` is a list of lists, one for each hole, and so is the
-    result; all holes are read in the same forward, each as if the others were open.
+    result; all holes are read in the same forward, each as if the others were open. A text with one hole takes its
+    choices alone, too; ``[[MASK]]`` is no hole.
     """
+    check_model(model)
     many = not isinstance(choices, str) and bool(choices) and not isinstance(choices[0], str)
     lists = [json.loads(choices_text(each)) for each in (choices if many else [choices])]
-    if many:
-        if not isinstance(prompt, str):
-            raise InputError("Several questions need a text with [MASK] holes.", param="prompt")
-        return answers(model, *questions_within(model, prompt, lists))
+    if many and not isinstance(prompt, str):
+        raise InputError("Several questions need a text with [MASK] holes.", param="prompt")
+    if isinstance(prompt, str) and (many or asks_within(prompt)):
+        found = answers(model, *questions_within(model, prompt, lists))
+        return found if many else found[0]
     return answers(model, *questions_behind(model, prompt_tokens(model, prompt, chat)[0], lists[0]))[0]
 
 
@@ -319,6 +310,7 @@ def bar(total: int, shown: bool) -> Iterator[Callable[[], None]]:
 @takes(Options)
 def stream(model: Model, prompt: Prompt, **options: Any) -> Iterator[Event]:
     """Decode one prompt step by step; the last event is done and carries the generation."""
+    check_model(model)
     parsed = resolved(Options.of(options))
     if is_many(prompt):
         raise InputError("stream takes one prompt.", hint="Call it once for each.", param="prompt")

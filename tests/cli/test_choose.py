@@ -38,6 +38,8 @@ def test_the_likeliest_choice_stands_first(capsys):
         (["a [MASK]", "--choices", "[1"], "not JSON"),
         (["a [MASK]", "--choices", "a|b", "--choices", "c|d"], "1 hole, and there are choices for 2"),
         (["a prompt", "--choices", "a|a"], "differ"),
+        (["[MASK] and [MASK]", "--choices", "a|b"], "2 holes, and there are choices for 1"),
+        (["a [[MASK]]", "--choices", "a|b", "--choices", "c|d"], "takes --choices once"),
     ],
 )
 def test_what_is_no_question_is_one_line(capsys, arguments, words):

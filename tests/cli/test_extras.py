@@ -27,6 +27,9 @@ ROWS = '{"prompt": "1 + 1", "problem": "1 + 1", "solution": "$2$", "answer": "2"
         ("ray", "ray", ["reproduce", "table1", "--ray", "--out", "results"]),
         ("ray", "ray", ["run", "--input", "rows.jsonl", "--ray", "--out", "results"]),
         ("ray", "ray-serve", ["serve", "--ray", "--replicas", "2"]),
+        ("outlines_core", "grammar", ["run", "Hello", "--regex", "a+"]),
+        ("outlines_core", "grammar", ["run", "--input", "rows.jsonl", "--json-schema", "object"]),
+        ("outlines_core", "grammar", ["race", "Hello", "--choices", "yes|no"]),
     ],
 )
 def test_an_absent_extra_is_named_before_the_work(starr, monkeypatch, tmp_path, module, extra, arguments):

@@ -52,9 +52,10 @@ def choose(options: ChooseOptions) -> None:
     A prompt takes --choices once. A text with [MASK] holes takes it once for each; one forward reads them all.
     """
     import starr
+    from starr.decode.choose.questions import asks_within
 
     prompt = read_prompt(options.prompt)
-    holed = "[MASK]" in prompt
+    holed = asks_within(prompt)
     if not holed and len(options.choices) != 1:
         raise InputError("A prompt takes --choices once.", hint="Or write a [MASK] for each.", param="choices")
     lists = [listed(each) for each in options.choices]

@@ -4,7 +4,7 @@ import pytest
 
 import starr
 from benchmarks.structured_runs import model_of
-from starr.decode.choose.questions import questions_behind, questions_within
+from starr.decode.choose.questions import asks_within, questions_behind, questions_within
 from starr.errors import InputError
 from tests.tiny import BOS, EOS, MASK
 
@@ -33,12 +33,25 @@ def test_every_length_of_a_hole_is_a_row_of_its_own(model):
     ]
 
 
+def test_a_text_with_one_hole_takes_its_choices_alone(model):
+    alone, (listed,) = (starr.choose(model, "a[MASK]b", given) for given in (["x", "yz"], [["x", "yz"]]))
+    assert alone.probabilities == listed.probabilities
+    assert asks_within("a[MASK]b")
+
+
+def test_a_literal_mask_leaves_a_prompt_a_prompt(model):
+    assert not asks_within("a [[MASK]] b")
+    assert set(starr.choose(model, "a [[MASK]] b", ["x", "yz"]).probabilities) == {"x", "yz"}
+
+
 @pytest.mark.parametrize(
     ("prompt", "choices", "words"),
     [
         ("a", [], "1 to"),
         ("a", ["x", "x"], "differ"),
         ("a[MASK]", [["x"], ["y"]], "1 hole,"),
+        ("[MASK] and [MASK]", ["yes", "no"], "2 holes, and there are choices for 1"),
+        ("[[MASK]]", [["x"]], "0 holes,"),
         (" ", ["x"], "empty"),
         ("a" * 300, ["x"], "positions"),
     ],

@@ -33,6 +33,11 @@ class Question:
         return range(self.start, self.start + len(next(iter(self.fillings.values()))))
 
 
+def asks_within(text: str) -> bool:
+    """Whether a text has ``[MASK]`` holes, so that its questions stand within it and not behind."""
+    return BARE_HOLE.search(text) is not None
+
+
 def questions_behind(
     model: Model, prompt: Sequence[int], choices: Sequence[str]
 ) -> tuple[list[list[int]], list[list[Question]]]:
