@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar, Protocol, Self
 
 from starr.decode.view import Carry, Decision, StepView
@@ -83,6 +84,7 @@ class Strategy:
         """The memory before the first step of a window."""
         return {}
 
+    @abstractmethod
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         """The decision on each position of the window, and the memory after it. Reads its arguments, writes nothing."""
         raise NotImplementedError

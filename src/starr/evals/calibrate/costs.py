@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from starr.decode.strategies.calibrated.rule import FittedRule
     from starr.model.load import Model
 
-COSTED = 200  # held-out prompts that budgets are measured on
-BUDGETS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.4)
+COSTED = 400  # held-out prompts that budgets are measured on
+BUDGETS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.6)
+MOST_OWN = 0.3  # the model does not see all that larger ones break: two choices of one step that exclude each other
 BASELINE = "threshold:tau=0.9"
 SLACK = 0.005  # share of texts by which the rule's own budget may be less sound than BASELINE
 
@@ -38,8 +39,8 @@ def with_costs(model: Model, prompts: Sequence[Prompt], rule: FittedRule, rows: 
     """The rule with what its budgets cost, and BASELINE beside them: forwards, and how many texts are sound.
 
     Measured on held-out prompts, without answers: a text is sound if it has no implausible token where it differs from
-    what ``threshold`` 0.95 writes. The rule's own budget is the largest that is as sound as BASELINE, up to SLACK;
-    the smallest, if none is.
+    what ``threshold`` 0.95 writes. The rule's own budget is the largest up to MOST_OWN that is as sound as BASELINE, up
+    to SLACK; the smallest, if none is.
     """
     held = [request_for(model, prompt) for prompt in prompts[::HELD_OUT]][:COSTED]
     careful, _ = texts_of(model, held, strategy(f"threshold:tau={CAREFUL}"), rows)
@@ -55,8 +56,9 @@ def with_costs(model: Model, prompts: Sequence[Prompt], rule: FittedRule, rows: 
 
     baseline = row(strategy(BASELINE), BASELINE)
     costs = [row(Calibrated(fitted=rule, budget=budget), str(budget)) for budget in BUDGETS]
-    own = max((b for b, found in zip(BUDGETS, costs, strict=True) if found["sound"] >= baseline["sound"] - SLACK),
-              default=BUDGETS[0])  # fmt: skip
+    enough = baseline["sound"] - SLACK
+    sound = [budget for budget, found in zip(BUDGETS, costs, strict=True) if found["sound"] >= enough]
+    own = max((budget for budget in sound if budget <= MOST_OWN), default=BUDGETS[0])
     return replace(rule, budget=own, scores=rule.scores | {"budgets": [baseline, *costs]})
 
 

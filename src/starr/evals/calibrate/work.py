@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 CHUNK = 32  # prompts between two saves
 LEAST = 20  # prompts
 POLICIES = ("threshold:tau=0.5", "threshold:tau=0.7", "threshold:tau=0.9", "hierarchy", "factor:factor=1.0")
-OWN_BUDGETS = (0.05, 0.1, 0.3)  # of the rule being fitted, in the second round
+OWN_BUDGETS = (0.1, 0.3, 0.6)  # of the rule being fitted, in the second round
 Visited = dict[str, "Tensor"]  # what ``as_rows`` gives
 
 

@@ -42,7 +42,7 @@ FAMILIES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
         "klass": ("tau", (0.9, 0.75, 0.6, 0.3)),
         "credit": ("tau", TAU),
         "tacg": ("tau", TAU),
-        "calibrated": ("budget", (0.05, 0.1, 0.2, 0.4)),
+        "calibrated": ("budget", (0.1, 0.2, 0.3, 0.6)),
         "learn2pd": ("tau", (0.98, 0.96, 0.9, 0.8)),
     },
     "those near sure ones too": {
