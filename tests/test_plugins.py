@@ -59,6 +59,9 @@ def test_a_class_defined_again_takes_its_own_place(forget):
             name: ClassVar[str] = "again"
             many: int = default
 
+            def decide(self, view, carry):
+                return starr.Decision(starr.commits(view.masked)), carry
+
         return Again
 
     define(1)
@@ -119,6 +122,73 @@ def test_a_wrong_decide_is_one_clear_error(forget, word, told):
     with pytest.raises(InputError, match=rf"wrong.decide must return a Decision.* \[1, 8\].*{told}") as caught:
         starr.generate(tiny_model(), "prompt", strategy="wrong", max_tokens=8)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "told"),
+    [
+        (
+            lambda view, _: view.confidense,
+            "'StepView' object has no attribute 'confidense'. Did you mean 'confidence'?",
+        ),
+        (lambda view, _: view.masked.summ(), "'Tensor' object has no attribute 'summ'."),
+        (lambda view, _: view.entropy.sum(), "A field of the view is None unless the strategy's signals name it."),
+    ],
+)
+def test_an_attribute_that_is_not_there_is_one_clear_error(forget, word, told):
+    define(word)
+    with pytest.raises(InputError, match=re.escape(told) + "$") as caught:
+        starr.generate(tiny_model(), "prompt", strategy="wrong", max_tokens=8)
+    assert str(caught.value).startswith("wrong.decide: ")
+    assert "\n" not in str(caught.value)
+    assert isinstance(caught.value.__cause__, AttributeError)
+
+
+def short(self, view):
+    """A ``decide`` without the memory."""
+
+
+@pytest.mark.parametrize(
+    ("base", "methods", "told"),
+    [
+        (starr.Strategy, {}, "Odd needs a method decide. Write: def decide(self, view, carry): ..."),
+        (
+            starr.Strategy,
+            {"decide": short},
+            "Odd.decide must take (self, view, carry), it takes (self, view). Write: def",
+        ),
+        (starr.Cache, {}, "Odd needs a method query. Write: def query(self, canvas): ..."),
+        (starr.StopRule, {"judge": short}, "Odd.judge must take (self, view, moment), it takes (self, view)."),
+    ],
+)
+def test_wrong_methods_are_one_clear_error(forget, base, methods, told):
+    odd = dataclass(frozen=True, kw_only=True)(type("Odd", (base,), {"name": "odd", **methods}))
+    with pytest.raises(InputError, match=re.escape(told)):
+        starr.register(odd)
+    if base is starr.Strategy:  # nobody has to register what is given as it is
+        with pytest.raises(InputError, match=re.escape(told)):
+            starr.generate(tiny_model(), "prompt", strategy=odd(), max_tokens=8)
+
+
+def test_a_method_may_take_more_than_it_must(forget):
+    generous = {"decide": lambda self, view, carry, more=1: None, "name": "odd"}
+    starr.register(dataclass(frozen=True, kw_only=True)(type("Odd", (starr.Strategy,), generous)))
+
+
+def test_a_plain_field_is_told_from_an_option(forget):
+    define(lambda view, carry: None)
+    with pytest.raises(InputError) as caught:
+        starr.strategy("wrong:share=0.2")
+    advice = 'It is a plain field: write share: float = starr.option(0.5, "what it means").'
+    assert str(caught.value) == f"wrong has no option 'share'. {advice}"
+    with pytest.raises(InputError, match=r"wrong has no option 'other'. There is none.$"):
+        starr.strategy("wrong:other=1")
+
+
+@pytest.mark.parametrize("default", [[1], {}, object])
+def test_what_cannot_be_a_default_is_one_clear_error(default):
+    with pytest.raises(InputError, match="The default of an option is a number, a truth value, a text or None, got"):
+        starr.option(default, "x")
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,8 @@ class WorkError(StarrError):
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint naming the nearest known word, or all of them when none is near."""
     names = sorted(known)
+    if not names:
+        return "There is none."
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(names)}."
 

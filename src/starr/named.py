@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 from starr.errors import InputError, did_you_mean
-from starr.plugins import HOLDERS, EntryPoints
+from starr.plugins import HOLDERS, EntryPoints, check_methods
 
 MOST_TEXT = 200  # characters of a text form
 MOST_VALUE = 1000  # characters of one option that is text, when it comes from Python
@@ -62,6 +62,9 @@ def option(
     default: Any, help: str, *, choices: tuple[str, ...] = (), low: float | None = None, high: float | None = None
 ) -> Any:
     """A dataclass field with its meaning and its bounds (both inclusive)."""
+    if not isinstance(default, int | float | str | None):
+        rule = f"The default of an option is a number, a truth value, a text or None, got {default!r:.60}."
+        raise InputError(rule, hint='Write as starr.option(0.5, "what it means").')
     return dataclasses.field(default=default, metadata={"help": help, "choices": choices, "low": low, "high": high})
 
 
@@ -96,10 +99,17 @@ class Registry(Generic[T]):
             raise InputError(
                 f"The {self.kind} name {name!r} is taken by {full_name(before.kind)}.", hint="Choose another."
             )
+        self.check_kind(cls)
         summary = next(iter((cls.__doc__ or "").strip().splitlines()), "")
         paper = getattr(cls, "paper", "")
         self.entries[name] = Entry(name, paper, cls, options_of(cls), summary, getattr(cls, "presets", {}))
         return cls
+
+    def check_kind(self, kind: Any) -> None:
+        """Raise unless a class has the methods of its base, with their arguments."""
+        base: Any = self.base
+        if base is not None:
+            check_methods(kind, base)
 
     def all(self) -> list[Entry[T]]:
         """Every member there is, by name."""
@@ -135,6 +145,7 @@ class Registry(Generic[T]):
             hint = f"Write {thing.__name__}()." if isinstance(thing, type) and issubclass(thing, kinds) else ""
             rule = f"A {self.kind} is given as text (name:option=value) or as an instance, not as {thing!r:.60}."
             raise InputError(rule, hint=hint, param=self.kind)
+        self.check_kind(type(thing))
         found: T = thing
         return found
 
@@ -144,13 +155,14 @@ class Registry(Generic[T]):
         preset = given.pop("preset", None)
         if preset is not None:
             if preset not in entry.presets:
-                hint = did_you_mean(preset, entry.presets) if entry.presets else "It has none."
+                hint = did_you_mean(preset, entry.presets)
                 raise InputError(f"Unknown preset {preset!r} of {entry.name}.", hint=hint, param=self.kind)
             values.update(entry.presets[preset])
         known = {o.name: o for o in entry.options}
         for key, value in given.items():
             if key not in known:
-                raise InputError(f"{entry.name} has no option {key!r}.", hint=did_you_mean(key, known), param=self.kind)
+                hint = plain_field(entry.kind, key) or did_you_mean(key, known)
+                raise InputError(f"{entry.name} has no option {key!r}.", hint=hint, param=self.kind)
             values[key] = convert(known[key], value, entry.name)
         return entry.kind(**values)
 
@@ -189,6 +201,15 @@ def check_fields(cls: Any) -> None:
             hint = "Use int, float, bool or str."
             raise InputError(f"{cls.__qualname__}.{opt.name} cannot be an option of type {opt.type}.", hint=hint)
         check_value(opt, opt.default, f"{cls.__qualname__}.")
+
+
+def plain_field(cls: Any, name: str) -> str:
+    """How to make an option of a field that is none; "" where there is no such field."""
+    found = {field.name: field for field in dataclasses.fields(cls)}.get(name)
+    if found is None:
+        return ""
+    kind = found.type if isinstance(found.type, str) else found.type.__name__
+    return f'It is a plain field: write {name}: {kind} = starr.option({found.default!r:.40}, "what it means").'
 
 
 def split_options(text: str, kind: str) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import threading
 import warnings
 from collections.abc import Callable
@@ -41,6 +43,24 @@ def register(thing: Thing) -> Thing:
     raise InputError(
         f"{thing!r} cannot be registered.", hint="Derive it from starr.Strategy, Cache or StopRule, or make a Task."
     )
+
+
+@functools.cache
+def check_methods(cls: type, base: type) -> None:
+    """Raise unless a class has the methods that its base asks for, each with the arguments that it is called with."""
+    for name, method in vars(base).items():
+        own = getattr(cls, name)
+        if name.startswith("_") or not inspect.isfunction(method) or not inspect.isfunction(own):
+            continue
+        given = list(inspect.signature(method).parameters)
+        hint = f"Write: def {name}({', '.join(given)}): ..."
+        if getattr(own, "__isabstractmethod__", False):
+            raise InputError(f"{cls.__qualname__} needs a method {name}.", hint=hint)
+        try:
+            inspect.signature(own).bind(*given)
+        except TypeError:
+            rule = f"{cls.__qualname__}.{name} must take ({', '.join(given)})"
+            raise InputError(f"{rule}, it takes {inspect.signature(own)}.", hint=hint) from None
 
 
 class EntryPoints:

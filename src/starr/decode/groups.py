@@ -11,7 +11,7 @@ from torch import Tensor
 
 from starr.decode.strategies.base import Strategy
 from starr.decode.view import Carry, Decision, StepView, signal_of
-from starr.errors import InputError
+from starr.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +58,35 @@ def decide(groups: list[Group], view: StepView, first: Tensor, opened: bool) -> 
 
 
 def decide_group(group: Group, view: StepView, first: Tensor, opened: bool) -> tuple[Decision, Carry]:
-    """One strategy's decision on its rows; its memory starts over where a window is new, except for what it keeps."""
+    """One strategy's decision on its rows, checked."""
+    try:
+        word = asked(group, view, first, opened)
+    except AttributeError as error:
+        rule = f"{group.strategy.name}.decide: {str(error).rstrip('.')}."
+        raise InputError(rule, hint=advice(error), param="strategy") from error
+    return checked(word, group.strategy, view)
+
+
+def asked(group: Group, view: StepView, first: Tensor, opened: bool) -> object:
+    """What ``decide`` returns; the memory starts over where a window is new, except for what the strategy keeps."""
     width = view.masked.shape[1]
     if group.carry is None:
-        return checked(group.strategy.decide(view, group.strategy.begin(view)), group.strategy, view)
+        return group.strategy.decide(view, group.strategy.begin(view))
     carry = {name: fit(old, width) for name, old in group.carry.items()}
     if opened:
         fresh, keeps = group.strategy.begin(view), group.strategy.keeps
         carry = {
             name: renew(old, fresh[name], first if name in keeps else view.step == 0) for name, old in carry.items()
         }
-    return checked(group.strategy.decide(view, carry), group.strategy, view)
+    return group.strategy.decide(view, carry)
+
+
+def advice(error: AttributeError) -> str:
+    """What to write instead of an attribute that is not there."""
+    if isinstance(error.obj, StepView):
+        return did_you_mean(str(error.name), [name for name in dir(error.obj) if not name.startswith("_")])
+    unasked = error.obj is None and error.name is not None
+    return "A field of the view is None unless the strategy's signals name it." if unasked else ""
 
 
 def checked(word: object, strategy: Strategy, view: StepView) -> tuple[Decision, Carry]:

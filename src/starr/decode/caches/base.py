@@ -8,6 +8,7 @@ each of them.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from torch import Tensor
@@ -36,6 +37,7 @@ class Cache:
     def __post_init__(self) -> None:
         check(self)
 
+    @abstractmethod
     def query(self, canvas: Canvas) -> Tensor:
         """(B, C) bool: the positions to recompute in the next step; padding is dropped by the caller."""
         raise NotImplementedError
