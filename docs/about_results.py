@@ -44,12 +44,19 @@ def about(folder: Path) -> str:
 
 
 def pages(found: dict[str, Body]) -> Iterator[tuple[str, str, str, str]]:
-    """Every page with its items, weights and date."""
+    """Every page with its items, weights and date; weights that differ from Table 1's are marked as earlier ones."""
+    now = weights_of(found.get("table1", {}).get("model", ""))
     for name, body in found.items():
         counts = sorted({row["n"] for row in body["rows"] if isinstance(row.get("n"), int)})
         told = "–" if not counts else f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         page = body.get("page", f"{name}.md")
-        yield f"[{body['title']}]({page})", told, body["model"], body["date"]
+        earlier = any(now.get(model, own) != own for model, own in weights_of(body["model"]).items())
+        yield f"[{body['title']}]({page})", told, body["model"] + " **earlier weights**" * earlier, body["date"]
+
+
+def weights_of(models: str) -> dict[str, str]:
+    """The fingerprint of each model that a page names."""
+    return dict(re.findall(r"([\w-]+) \(weights (\w+)", models))
 
 
 def sections(found: dict[str, Body]) -> list[str]:

@@ -55,10 +55,11 @@ def test_tables_compare_with_the_first_row_and_print_the_paper(bench, tmp_path):
 def test_table3_has_caches_and_in_place_prompting(tmp_path):
     bench = toy_bench(tmp_path / "bench", count=3, max_tokens=48)
     result, _ = reproduce("table3", bench, "c", tmp_path)
-    names = ["confidence", "starr", "starr + dkv", "starr + ice-pp", "starr + dkv + ice-pp"]
+    plain = ["starr", "starr + dkv", "starr + dkv:refresh=3"]
+    names = ["confidence", *plain, *(f"{name} + ice-pp" for name in plain)]
     assert [row["run"] for row in result.rows] == names
     positions = {row["run"]: row["positions"] for row in result.rows}
-    assert positions["starr + dkv"] < positions["starr"]
+    assert positions["starr + dkv"] < positions["starr + dkv:refresh=3"] < positions["starr"]
     assert "starr + ice-pp against starr: " in result.notes[-1]
     assert "starr + dkv + ice-pp against starr + dkv: " in result.notes[-1]
 
