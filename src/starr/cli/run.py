@@ -132,4 +132,4 @@ def save_trace(generation: Generation, options: RunOptions) -> None:
     if options.html is not None:
         from starr.viewer.html import page
 
-        write(options.html, page([body], f"starr run: {generation.strategy}"), options.quiet)
+        write(options.html, page([body], f"Every step of a run by {generation.strategy}"), options.quiet)
