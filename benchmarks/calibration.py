@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,8 @@ GROUPS = ("past", "near", "token", "row")
 NOTES = (
     "fitted on: the prompts whose visits a rule was fitted on; the rule of all tasks visited the second round for all. "
     "without: a group of features that was left out (starr.decode.strategies.calibrated.features).",
-    "Every rule commits within its own budget of 0.1 expected wrong commits per step.",
+    "Every rule commits within a budget of 0.3 a step; without harm, where a harmful commit counts once instead of ten "
+    "times, within 0.1, which needs about as many forwards.",
     "held-out loss: the logistic loss of P over doubtful masks of prompts that were left out of the fit; it can be "
     "compared between rules of the same prompts.",
     f"to threshold: the paired difference in both, and the ratio of forwards, to {BASE} over the same items.",
@@ -53,6 +54,7 @@ class Variant:
     tasks: tuple[str, ...] = TASKS
     prompts: int | None = None
     recipe: Recipe = Recipe()  # noqa: RUF009  # frozen
+    bars: tuple[tuple[str, float], ...] = ()  # of the rule, instead of its own
 
     @property
     def file(self) -> str:
@@ -67,6 +69,7 @@ def variants() -> Iterator[Variant]:
     yield from (Variant(f"{count} prompts", prompts=count) for count in FEWER)
     yield from (Variant(task, (task,)) for task in TASKS)
     yield from (Variant(f"all without {group}", recipe=Recipe(without=(group,))) for group in GROUPS)
+    yield Variant("all without harm", bars=(("harm", 1.0), ("budget", 0.1)))
     yield Variant("all with one network", recipe=Recipe(networks=1))
     yield Variant("all with 8 units", recipe=Recipe(hidden=8))
 
@@ -87,7 +90,7 @@ def rule_file(model: Any, variant: Variant, rounds: list[Visited], work: Path) -
         parts.append(part | {"prompt": part["prompt"] // len(TASKS) if len(variant.tasks) == 1 else part["prompt"]})
     count = len(torch.cat([part["prompt"] for part in parts]).unique())
     prompts = task_prompts(variant.tasks, count)
-    rule = scored(fitted(model, prompts, parts, variant.recipe), parts)
+    rule = replace(scored(fitted(model, prompts, parts, variant.recipe), parts), **dict(variant.bars))
     path.write_text(json.dumps(rule.to_dict()) + "\n", encoding="utf8")
     return path
 
