@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
+import starr
 from docs import about_results, readme_table
 from starr.cli.main import main
 from starr.errors import InputError
-from starr.options import FOREIGN, Options, ours
+from starr.options import FLAG, FOREIGN, NEEDLESS, Options, ours
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf8")
@@ -87,7 +88,16 @@ def test_the_citation_names_the_paper_and_the_version():
 
 def test_every_option_of_the_table_stands_on_the_page_for_migrants():
     page = (ROOT / "docs" / "migrate.md").read_text(encoding="utf8").replace("-", "_")
-    assert not [name for name in FOREIGN if name.replace("-", "_") not in page]
+    assert not [name for name in (*FOREIGN, *NEEDLESS) if name.replace("-", "_") not in page]
+
+
+def test_every_form_that_migrants_are_told_is_one():
+    """``confidence:steps=N`` with a number in place of its letter is a strategy."""
+    makers = {"strategy": starr.strategy, "cache": starr.cache}
+    for told in set(FOREIGN.values()) - {"strategy name:option=value"}:
+        option, _, value = told.partition(" ")
+        for form in re.split(r", | or ", value) if option in makers and value else ():
+            makers[option](re.sub(r"=[NX]$", lambda letter: "=4" if letter[0] == "=N" else "=0.5", form))
 
 
 def test_every_name_on_the_page_for_migrants_is_answered():
@@ -97,7 +107,7 @@ def test_every_name_on_the_page_for_migrants_is_answered():
     names = {name.replace("-", "_") for cell in cells for name in re.findall(r"(?:`|`--| --)([a-z][\w-]+)", cell)}
     own = {field.name for field in dataclasses.fields(Options)} | {"served_model_name"}
     assert {"gen_length", "alg", "factor", "dual_cache", "low_threshold", "model_path", "temp"} <= names
-    assert not [name for name in names - own if not ours(f"--{name}", "--")]
+    assert not [name for name in names - own if not ours(f"--{name}", FLAG)]
 
 
 @pytest.mark.parametrize(
@@ -113,6 +123,21 @@ def test_every_name_on_the_page_for_migrants_is_answered():
         ("--early_stop", "That is --stop-rule eos here."),
         ("--mask_id", "It is read from the checkpoint."),
         ("-n", "That is --max-tokens here."),
+        ("--use_credit", "That is --strategy credit here."),
+        ("--cont_weight", "There is nothing like it here:"),
+        ("--use_tp", "There is nothing like it here: a model runs on one device"),
+        ("--prefix_look", "That is --cache vicinity:before=N here."),
+        ("--after_look", "That is --cache vicinity:after=N here."),
+        ("--warmup_times", "That is --cache vicinity:warmup=N here."),
+        ("--alg", "That is --strategy confidence, margin or entropy here."),
+        ("--alg_temp", "There is nothing like it here: temperature draws tokens, never positions."),
+        ("--eps", "That is --strategy entropy:eps=X here."),
+        ("--diffusion-eps", "That is --strategy confidence:schedule=dream,eps=X here."),
+        ("--diffusion-alg-temp", "There is nothing like it here: temperature draws tokens, never positions."),
+        ("--diffusion-steps", "That is --strategy confidence:steps=N here."),
+        ("--diffusion-block-length", "That is --block-length here."),
+        ("--tp-size", "There is nothing like it here: a model runs on one device"),
+        ("--block-size", "That is --block-length here."),
     ],
 )
 def test_other_tools_names_as_flags_get_ours(flag, told, capsys):
@@ -126,6 +151,18 @@ def test_a_name_of_ours_is_not_foreign():
     assert ours("--strategy") == ""
 
 
-def test_other_tools_names_as_keywords_get_ours():
-    with pytest.raises(InputError, match="That is max_tokens here"):
-        Options.of({"gen_length": 128})
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("gen_length", "That is max_tokens here."),
+        ("steps", 'That is strategy="confidence:steps=N" here.'),
+        ("alg", 'That is strategy="confidence", "margin" or "entropy" here.'),
+        ("dual_cache", 'That is cache="dual" here.'),
+        ("diffusion_visual", "That is starr.stream here."),
+        ("use_tp", "There is nothing like it here: a model runs on one device, and Ray runs copies of it."),
+    ],
+)
+def test_other_tools_names_as_keywords_get_ours(name, told):
+    with pytest.raises(InputError) as caught:
+        Options.of({name: 128})
+    assert str(caught.value) == f"Unknown option {name!r}. {told}"

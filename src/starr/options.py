@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -42,6 +43,7 @@ FOREIGN = {
     "max_new_tokens": "max_tokens",
     "alg": "strategy confidence, margin or entropy",
     "diffusion_steps": "strategy confidence:steps=N",
+    "eps": "strategy entropy:eps=X",
     # Fast-dLLM
     "threshold": "strategy threshold:tau=X",
     "factor": "strategy factor:factor=X",
@@ -52,10 +54,15 @@ FOREIGN = {
     "parallel_decoding": "strategy threshold, credit or hierarchy",
     "low_threshold": "strategy hierarchy",
     "early_stop": "stop_rule eos",
+    "use_credit": "strategy credit",
+    "prefix_look": "cache vicinity:before=N",
+    "after_look": "cache vicinity:after=N",
+    "warmup_times": "cache vicinity:warmup=N",
     # SGLang and vLLM
     "dllm_algorithm": "strategy",
     "dllm_algorithm_config": "strategy name:option=value",
     "dllm_block_size": "block_length",
+    "block_size": "block_length",
     "model_path": "model",
     # llama.cpp
     "-n": "max_tokens",
@@ -63,13 +70,28 @@ FOREIGN = {
     "diffusion_algorithm": "strategy",
     "diffusion_block_length": "block_length",
     "diffusion_cfg_scale": "guidance",
+    "diffusion_eps": "strategy confidence:schedule=dream,eps=X",
     "diffusion_visual": "live",
     "temp": "temperature",
 }
 """What other tools call our options → ours, and its value where it has one; docs/migrate.md is this table in prose."""
 
-NEEDLESS = {"mask_id": "It is read from the checkpoint."}
-"""What other tools ask for and nobody has to say here."""
+NO_NOISE = "There is nothing like it here: temperature draws tokens, never positions."
+ONE_DEVICE = "There is nothing like it here: a model runs on one device, and Ray runs copies of it."
+NEEDLESS = {
+    "mask_id": "It is read from the checkpoint.",
+    "alg_temp": NO_NOISE,
+    "diffusion_alg_temp": NO_NOISE,
+    "cont_weight": "There is nothing like it here: a step's input holds tokens and masks, nothing in between.",
+    "use_tp": ONE_DEVICE,
+    "tp": ONE_DEVICE,
+    "tp_size": ONE_DEVICE,
+    "tensor_parallel_size": ONE_DEVICE,
+}
+"""What other tools ask for and nobody has to say, or can say, here."""
+
+IN_PYTHON = {"live": "starr.stream", "model": "starr.load"}
+"""What is no keyword of ``generate``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +197,8 @@ class Options:
         known = [field.name for field in dataclasses.fields(cls)]
         for name in given:
             if name not in known:
-                raise InputError(f"Unknown option {name!r}.", hint=ours(name) or did_you_mean(name, known), param=name)
+                hint = ours(name, PYTHON) or did_you_mean(name, known)
+                raise InputError(f"Unknown option {name!r}.", hint=hint, param=name)
         return cls(**given)
 
     def keywords(self) -> dict[str, Any]:
@@ -220,12 +243,18 @@ def check_option(name: str, value: Any) -> None:
     check_value(by_name()[name], value)
 
 
-def ours(name: str, prefix: str = "") -> str:
-    """``That is --max-tokens here.`` for ``--gen-length`` or ``gen_length``; "" for a name that nobody uses."""
+def ours(name: str, door: str = JSON) -> str:
+    """``That is --max-tokens here.`` for ``--gen-length`` at the door of flags; "" for a name that nobody uses.
+
+    The same is ``strategy="credit"`` as a keyword of Python, and ``strategy credit`` anywhere else.
+    """
     plain = name.lstrip("-").replace("-", "_").lower()
     found = FOREIGN.get(name) or FOREIGN.get(plain)
     if not found:
         return NEEDLESS.get(plain, "")
     option, _, value = found.partition(" ")
-    shown = f"{prefix}{option.replace('_', '-')}" if prefix else option
-    return f"That is {shown}{' ' + value if value else ''} here."
+    if door == PYTHON:
+        forms = re.sub(r"\S*[^\s,]", lambda word: word[0] if word[0] == "or" else f'"{word[0]}"', value)
+        return f"That is {IN_PYTHON.get(option, option)}{'=' if value else ''}{forms} here."
+    shown = f"--{option.replace('_', '-')}" if door == FLAG else option
+    return f"That is {shown}{' ' if value else ''}{value} here."

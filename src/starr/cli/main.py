@@ -20,7 +20,7 @@ import typer
 from starr.cli.app import app
 from starr.cli.ray import with_address
 from starr.errors import StarrError, did_you_mean
-from starr.options import ours
+from starr.options import FLAG, ours
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -79,7 +79,7 @@ def usage(error: Any, arguments: list[str]) -> str:
     """Typer's usage error in one line: the nearest option where one was misspelt, the value where one was refused."""
     unknown = getattr(error, "option_name", None)
     near = getattr(error, "possibilities", None)
-    if type(error).__name__ == "NoSuchOption" and (known := ours(str(unknown), "--")):
+    if type(error).__name__ == "NoSuchOption" and (known := ours(str(unknown), FLAG)):
         return f"No such option {unknown!r}. {known}"
     if near:
         return f"No such option {unknown!r}. {did_you_mean(str(unknown), near)}"
