@@ -45,7 +45,7 @@ def modes_of(model: Any, task: Task, settings: EvalSettings, strategy: str) -> d
         given = replace(settings, options=replace(settings.options, enforce=mode))
         asked = request_for(model, task.items[0], Run(strategy), given)
         rules = "literal" if asked.literal else "bounded" if mode == "bounded" else "strict"
-        found[mode] = given, strategy in ALIKE or (rules, asked.forward_limit)
+        found[mode] = given, strategy in ALIKE or (rules, asked.step_limit)
     return found
 
 

@@ -161,8 +161,8 @@ def fault(row, pattern: str, result) -> str | None:
         return f"{result.text!r} does not match"
     if MASK in result.tokens or EOS in result.tokens:
         return "a mask is left"
-    if result.stats.forwards > row.forward_limit + (len(row.rules) > 0):
-        return f"{result.stats.forwards} forwards, the limit is {row.forward_limit}"
+    if result.stats.forwards > row.step_limit + (len(row.rules) > 0):
+        return f"{result.stats.forwards} forwards, the limit is {row.step_limit}"
     return None
 
 

@@ -17,7 +17,8 @@ from starr.model.known import read_known
 ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")),
-    ROOT / "src" / "starr" / "server" / "live.html", *sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")),
+    ROOT / "src" / "starr" / "server" / "live.html", *sorted((ROOT / "src" / "starr" / "model").rglob("README.md")),
+    *sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")),
 ]  # fmt: skip
 QUOTED = re.compile(r'(?<!")"(?!")([^"\n]+)"|<textarea[^>]*>([^<]+)<')
 """Texts between quotation marks, but not docstrings, and what stands in a field of a page."""

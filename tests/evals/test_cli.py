@@ -36,6 +36,15 @@ def test_eval_prints_a_table_and_writes_the_folder(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["runs"][0]["n"] == 3
 
 
+def test_the_column_with_end_is_explained(tmp_path, capsys):
+    assert main(["eval", "word-problems", "--strategy", "threshold", *SMALL[:-1]]) == 0
+    shown = capsys.readouterr()
+    assert "with end" in shown.out
+    assert shown.err.count(WITH_END) == 1
+    assert f"{WITH_END}." in (tmp_path / "runs" / "word-problems" / "report.html").read_text()
+    assert "*with end*" in (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text()
+
+
 def test_no_line_is_wider_than_100_columns(capsys):
     names = [f"starr:temporal_window={window},spatial_window=2,blend=0.6/0.5/0.6" for window in (3, 5)]
     flags = [flag for name in names for flag in ("--strategy", name)]
@@ -103,7 +112,7 @@ def test_shards_are_merged(capsys):
         (["eval", "word-problems", "--data", "nothing.jsonl"], "cannot be read"),
         (["reproduce", "table9"], "Unknown result"),
         (["analyze", "none.json"], "none.json"),
-        (["tune", "word-problems"], "--grid"),
+        (["tune", "word-problems"], "--grid option=a/b/c. Write --strategy threshold --grid tau=0.7/0.8/0.9."),
         (["tune", "word-problems", "--grid", "scale=1/2", "--loss", "-1"], "--loss"),
         (["tune", "word-problems", "--grid", "scale=1/2", "--calibration", "9000"], "--calibration"),
         (["tune", "word-problems", "--grid", "scale=1/2", "--calibration", "64"], "use --calibration"),

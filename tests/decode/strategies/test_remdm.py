@@ -21,7 +21,7 @@ ETAS = st.sampled_from([None, 0.0, 0.1, 0.5, 1.0])
 @settings(deadline=None, max_examples=100)
 @given(worlds(), st.sampled_from(VARIANTS), ETAS, st.sampled_from([None, 1, 5, 20]))
 def test_equals_reference(world, variant, eta, steps):
-    real = ETA[variant] if eta is None else eta
+    real = ETA.get(variant, 1.0) if eta is None else eta
     if variant == "loop":
         real = min(real, 0.1)  # above (1 - alpha) / alpha the chance to commit would exceed 1
         eta = None if eta is None else real

@@ -1,6 +1,7 @@
 """Rule files: written, read back, refused with what to do."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -27,7 +28,7 @@ def test_a_rule_comes_back_from_its_file():
 
 
 def test_a_harmful_commit_counts_as_several():
-    rule = random_rule()
+    rule = replace(random_rule(), harm=5.0)
     stands, harms = torch.tensor([[1.0, 0.9, 0.9, 0.5]]), torch.tensor([[1.0, 0.0, 1.0, 0.25]])
     found = rule.risk(stands, harms)[0].tolist()
     assert found == pytest.approx([0.0, 0.1, 0.5, 1.0])
