@@ -28,6 +28,9 @@ MIA = "Mia starts with 50 shells. Then she gives 5 to a friend. After that, Mia 
 SOLVED = {TOM: 12 + 8 - 5, MIA: 50 - 5 - 6}
 FUNCTIONS = {
     "Write a function that keeps the even numbers and adds them all up.": lambda xs: sum(x for x in xs if x % 2 == 0),
+    "Write a function that keeps the even numbers, adds 3 to each and returns the sum.": lambda xs: sum(
+        x + 3 for x in xs if x % 2 == 0
+    ),
 }
 HOLES = {
     "Now there are 12 + 8 =[MASK:2] apples. So that leaves 20 - 5 = 15 apples. #### 15": 12 + 8,
