@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import starr
 from starr.cli.main import main
 from starr.evals.grading import sandbox
+from starr.evals.run.results import WITH_END
 from tests.tiny import tiny_model
 
 

@@ -104,6 +104,8 @@ def completed(options: EvalOptions, runs: list[Run], habits: Habits) -> list[Run
 
 def show(results: dict[str, Any], out: Path, options: EvalOptions) -> None:
     """The results as a table or as JSON."""
+    from starr.evals.run.results import WITH_END
+
     if options.json:
         print(dump(results))
         return
@@ -112,6 +114,7 @@ def show(results: dict[str, Any], out: Path, options: EvalOptions) -> None:
     if results["pairs"]:
         tables.append(table(PAIRS, [pair_line(pair) for pair in results["pairs"]]))
     print("\n\n".join(tables))
+    note(WITH_END, options.quiet)
     note(f"wrote {out}: samples.jsonl, results.json, report.html", options.quiet)
 
 

@@ -116,7 +116,8 @@ def parse_grid(texts: Sequence[str]) -> dict[str, list[str]]:
             raise InputError(f"--grid is written option=a/b/c, got {text!r}.", param="grid")
         grid[name.strip()] = chosen
     if not grid:
-        raise InputError("tune needs at least one --grid option=a/b/c.", param="grid")
+        example = "--strategy threshold --grid tau=0.7/0.8/0.9"
+        raise InputError("tune needs at least one --grid option=a/b/c.", hint=f"Write {example}.", param="grid")
     return grid
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from starr.errors import counted
 from starr.evals.run.picture import scatter
-from starr.evals.run.results import place_of
+from starr.evals.run.results import WITH_END, place_of
 from starr.evals.run.store import Sample, Store
 from starr.options import EVAL, options_at
 
@@ -56,6 +56,7 @@ def page(results: Mapping[str, Any], samples: Mapping[str, Sequence[Sample]]) ->
     parts = [
         f"<h1>{escape(title)}</h1><p class=note>{escape(facts(results))}</p>",
         run_table(results["runs"]),
+        f"<p class=note>{escape(WITH_END)}.</p>",
         "" if has_form(results) else "<p class=note>Only the answer is graded, not how it is written.</p>",
         kind_table(results["runs"]),
         f"<div class=picture>{picture}</div>",

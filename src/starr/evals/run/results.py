@@ -17,6 +17,8 @@ from starr.evals.run.store import Sample, Store, write_whole
 from starr.evals.stats import bootstrap, paired, percentile, wilson
 
 CODE_TASKS = ("humaneval", "mbpp", "list-functions")
+WITH_END = "with end: tokens per forward when the end-of-text and the canvas after it are counted, too"
+"""The column's meaning, for the notes of every table that has it."""
 
 
 def summarise(samples: Sequence[Sample]) -> dict[str, Any]:
