@@ -7,7 +7,7 @@ import pytest
 
 from starr.evals.reproduce.figures import colours, log_axis, share_axis
 from starr.evals.reproduce.front import FAMILIES, front
-from starr.evals.reproduce.over import table1_over
+from starr.evals.reproduce.over import draw, table1_over
 from starr.evals.reproduce.parallel import TOGETHER, parallel, parallel_runs
 from tests.evals.toy import toy_bench
 
@@ -82,4 +82,13 @@ def test_table1_over_several_benches_has_a_panel_for_each(bench):
     figure = pyplot.figure(layout="constrained")
     result.draw(figure)
     assert [panel.get_title() for panel in figure.axes] == [f"toy, {bench.settings.model}"]
+    pyplot.close(figure)
+
+
+def test_every_method_of_table1_is_drawn(bench):
+    """With the fitted rule there are five."""
+    found = bench.measure([bench.run(f"threshold:tau={tau}") for tau in (0.1, 0.3, 0.5, 0.7, 0.9)])
+    figure = pyplot.figure()
+    draw(figure, {("model", "task"): found})
+    assert len(figure.axes[0].containers) == 5
     pyplot.close(figure)

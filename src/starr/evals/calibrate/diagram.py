@@ -38,4 +38,5 @@ def draw(figure: Figure, scores: dict[str, Any]) -> None:
     cost.plot([baseline["forwards"]], [100 * baseline["sound"]], "s", color="0.4", label=baseline["run"])
     cost.set(xlabel="forwards", ylabel="sound texts %")
     cost.set_title("budgets", fontsize=9)
-    cost.legend(fontsize=8, loc="lower right")
+    cost.legend(fontsize=8)
+    cost.margins(x=0.12, y=0.12)

@@ -14,6 +14,7 @@ from starr.evals.reproduce.tables import INTERVALS, paper_table1, table1_runs
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+MARKS = "osv^D"  # one for each of Table 1's methods
 Cells = Mapping[tuple[str, str], Sequence[Measured]]
 
 
@@ -61,7 +62,7 @@ def draw(figure: Figure, cells: Cells) -> None:
     for axes_row, model in zip(grid, models, strict=True):
         for axes, task in zip(axes_row, tasks, strict=True):
             found = cells.get((model, task), ())
-            for one, mark, colour in zip(found, "osv^", colours(len(found)), strict=False):
+            for one, mark, colour in zip(found, MARKS, colours(len(found)), strict=False):
                 shares, bars = error_bars([one])
                 axes.errorbar([one.figures["forwards"]], shares, yerr=bars, fmt=mark, color=colour, capsize=2,
                               clip_on=False, label=one.run.strategy)  # fmt: skip
