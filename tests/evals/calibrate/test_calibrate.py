@@ -12,7 +12,7 @@ from starr.decode.strategies.calibrated.features import SEEN, TOKEN
 from starr.errors import InputError
 from starr.evals.calibrate import work
 from starr.evals.calibrate.costs import BUDGETS, MOST_OWN, SLACK
-from starr.evals.calibrate.fit import Recipe, fit, reliability
+from starr.evals.calibrate.fit import Recipe, fit, held_out, reliability
 from starr.evals.calibrate.prompts import task_prompts
 from starr.evals.calibrate.sound import until_end
 from starr.evals.calibrate.visit import Explorer, Seen, last_events, outcomes, visit
@@ -190,7 +190,15 @@ def test_what_a_token_does_is_learnt_and_carries_over_to_held_out_prompts():
     stood, prompt = near[:, 3] % 2 == 0, torch.arange(4000) % 50
     rule = fit(features, near, stood, ~stood, prompt, 40, Recipe(networks=1, epochs=20, batch=256))
     found = rule.chances(features[None], near[None])[0][0]
-    assert ((found > 0.5) == stood)[prompt % 5 == 0].float().mean() > 0.9
+    assert ((found > 0.5) == stood)[held_out(prompt)].float().mean() > 0.9
+
+
+def test_prompts_of_every_kind_are_held_out_where_kinds_come_in_turn():
+    prompts = torch.arange(400)
+    held = held_out(prompts)
+    assert held.float().mean() == 0.2
+    for kinds in (2, 3, 4, 5, 10, 20):
+        assert len((prompts[held] % kinds).unique()) == kinds
 
 
 def test_reliability_is_perfect_where_shares_are():

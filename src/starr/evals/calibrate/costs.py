@@ -7,9 +7,11 @@ from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from starr.api import strategy
 from starr.decode.strategies.calibrated import Calibrated
-from starr.evals.calibrate.fit import HELD_OUT
+from starr.evals.calibrate.fit import held_out
 from starr.evals.calibrate.prompts import Prompt, request_for
 from starr.evals.calibrate.sound import Written, implausible, until_end
 from starr.evals.calibrate.visit import CAREFUL, ROUNDS, last_events
@@ -42,7 +44,8 @@ def with_costs(model: Model, prompts: Sequence[Prompt], rule: FittedRule, rows: 
     what ``threshold`` 0.95 writes. The rule's own budget is the largest up to MOST_OWN that is as sound as BASELINE, up
     to SLACK; the smallest, if none is.
     """
-    held = [request_for(model, prompt) for prompt in prompts[::HELD_OUT]][:COSTED]
+    places = held_out(torch.arange(len(prompts))).nonzero()[:COSTED, 0].tolist()
+    held = [request_for(model, prompts[place]) for place in places]
     careful, _ = texts_of(model, held, strategy(f"threshold:tau={CAREFUL}"), rows)
 
     def row(chosen: Strategy, name: str) -> dict[str, Any]:

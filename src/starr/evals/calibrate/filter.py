@@ -24,7 +24,7 @@ from starr.decode.strategies.learn2pd import block_confidence, open_block
 from starr.decode.strategies.learn2pd.filter import BlockFilter
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
-from starr.evals.calibrate.fit import HELD_OUT
+from starr.evals.calibrate.fit import held_out
 from starr.evals.calibrate.sound import until_end
 from starr.evals.calibrate.visit import CAREFUL, last_events
 from starr.options import Options
@@ -99,7 +99,7 @@ def fit_filter(
     if len(prompts) < LEAST:
         raise InputError(f"A filter needs at least {LEAST} prompts, got {len(prompts)}.", param="prompts")
     seen = replayed(model, prompts, plan, watch)
-    held = seen.prompt % HELD_OUT == 0
+    held = held_out(seen.prompt)
     found = descend(seen.confidence[~held], seen.final[~held], seen.confidence[held], seen.final[held], plan)
     fitted_on = {
         "model": model.name,

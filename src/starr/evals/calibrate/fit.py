@@ -16,7 +16,7 @@ from starr.decode.strategies.calibrated.features import GROUPS, NAMES, SEEN
 from starr.decode.strategies.calibrated.rule import FittedRule
 from starr.evals.calibrate.habits import habits_apart, token_habits
 
-HELD_OUT = 5  # every fifth prompt
+HELD_OUT = 5  # one of so many prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def fit(
 
     ``harmful`` (N,) are those that did not and would not fit; ``prompt`` (N,) says where they come from.
     """
-    held = prompt % HELD_OUT == 0
+    held = held_out(prompt)
     surplus = stood.float() - features[:, SEEN.index("confidence")]
     x = torch.cat((features, habits_apart(proposals, surplus, prompt, held, vocabulary)), dim=1)
     keep = torch.tensor([not any(name in GROUPS[group] for group in recipe.without) for name in NAMES])
@@ -59,6 +59,11 @@ def fit(
     w1, b1, w2, b2 = descend(weights, (x[~held], y[~held]), (x[held], y[held]), recipe)
     habits = token_habits(proposals[~held], surplus[~held], vocabulary)
     return FittedRule(mean, scale, w1 * keep[None, :, None], b1, w2, b2, habits)
+
+
+def held_out(prompt: Tensor) -> Tensor:
+    """(N,) bool: one of every five prompts, in each five another one, since kinds of prompts may come in turn."""
+    return (prompt + prompt // HELD_OUT) % HELD_OUT == 0
 
 
 def start(recipe: Recipe, count: int) -> list[Tensor]:

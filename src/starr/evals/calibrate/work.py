@@ -17,7 +17,7 @@ from starr.decode.strategies.calibrated.rule import FittedRule
 from starr.decode.strategies.fitted import fingerprint
 from starr.errors import InputError
 from starr.evals.calibrate.costs import with_costs
-from starr.evals.calibrate.fit import HELD_OUT, Recipe, fit, reliability
+from starr.evals.calibrate.fit import Recipe, fit, held_out, reliability
 from starr.evals.calibrate.prompts import Prompt, request_for
 from starr.evals.calibrate.visit import CAREFUL, as_rows, visit
 
@@ -150,7 +150,7 @@ def about(rule: FittedRule, model: Model, prompts: Sequence[Prompt]) -> FittedRu
 def scored(rule: FittedRule, rounds: Sequence[Visited]) -> FittedRule:
     """The rule with its reliability on held-out prompts."""
     whole = {name: together([part[name] for part in rounds]) for name in rounds[0]}
-    held, stood = whole["prompt"] % HELD_OUT == 0, whole["stood"]
+    held, stood = held_out(whole["prompt"]), whole["stood"]
     stands, harms = rule.chances(whole["features"][held][None], whole["proposals"][held][None])
     scores = {"positions": len(stood), "held_out": int(held.sum()), "reliability": reliability(stands[0], stood[held])}
     wrong = ~stood[held]

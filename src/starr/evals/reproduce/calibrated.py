@@ -21,7 +21,8 @@ PEERS = (
     "starr:variance=absolute",
     "starr:preset=careful",
 )
-OURS = ("calibrated", *(f"calibrated:{how}" for how in ("budget=0.1", "budget=0.2", "budget=0.6", "floor=0.95")))
+BARS = ("budget=0.1", "budget=0.2", "budget=0.4", "budget=0.6", "floor=0.95")
+OURS = ("calibrated", *(f"calibrated:{bar}" for bar in BARS))
 
 
 def calibrated_runs(bench: Bench) -> list[Run]:
