@@ -105,10 +105,10 @@ def front(bench: Bench, names: Sequence[str] = tuple(MAIN_OPTION)) -> Result:
     return Result(
         "front", f"Right and well formed against cost ({bench.task.name}, n = {base.figures['n']})", rows,
         lambda figure: draw(figure, sweeps),
-        f"Each line is one strategy over its main option; grey: threshold; ringed and named: the Pareto front, where "
-        f"no other point has more both in as few forwards. {INTERVALS} AUP is d3LLM's area under both (%) over "
-        f"tokens per forward, best {best:.1f} %; PBx is ParallelBench's largest number of tokens per forward with at "
-        "least x % both, on lines between points.",
+        f"Each line is one strategy over its main option; grey: threshold; every family has axes of its own; ringed "
+        f"and named: the Pareto front, where no other point has more both in as few forwards. {INTERVALS} AUP is "
+        f"d3LLM's area under both (%) over tokens per forward, best {best:.1f} %; PBx is ParallelBench's largest "
+        "number of tokens per forward with at least x % both, on lines between points.",
         notes=[f"The strategies are ordered by AUP. Speed-ups and differences are against {base.run.name}.", *left_out],
         size=(13.0, 15.0), data={"aup": {name: areas[name] for name in ranked}, "pareto": pareto(sweeps)},
     )  # fmt: skip
@@ -159,8 +159,8 @@ def draw(figure: Figure, sweeps: Sweeps) -> None:
     """A row of panels per family over the grey curve of ``threshold``: both against forwards and against positions."""
     families = {family: [name for name in members if name in sweeps] for family, members in FAMILIES.items()}
     shown = {family: members for family, members in families.items() if members}
-    widest, every = max(map(len, shown.values())), [m for found in sweeps.values() for m in found]
-    grid = figure.subplots(len(shown), 2, sharex="col", sharey=True, squeeze=False)
+    widest = max(map(len, shown.values()))
+    grid = figure.subplots(len(shown), 2, squeeze=False)
     for number, (row, (family, members)) in enumerate(zip(grid, shown.items(), strict=True)):
         for axes, cost in zip(row, ("forwards", "positions"), strict=True):
             if "threshold" in sweeps and "threshold" not in members:
@@ -170,7 +170,7 @@ def draw(figure: Figure, sweeps: Sweeps) -> None:
                 line(axes, sweeps[name], cost, color=colour, marker=mark, label=name)
             axes.set_title(f"{family}: {cost}", fontsize=10)
             log_axis(axes)
-            share_axis(axes, every)
+            share_axis(axes, [m for name in {*members, "threshold"} & sweeps.keys() for m in sweeps[name]])
             axes.set_xlabel(f"{cost} per sample (mean, log scale)", fontsize=8)
         row[0].set_ylabel(BOTH, fontsize=8)
         row[1].legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -190,14 +190,14 @@ def line(axes: Axes, found: Sequence[Measured], cost: str, **style: Any) -> None
 
 
 def ring(axes: Axes, found: Sequence[Measured], best: Sequence[str]) -> None:
-    """Rings around the points of the Pareto front, with their names by turns above and below."""
+    """Numbered rings around the points of the Pareto front, and their names in the corner that curves leave free."""
     kept = sorted((m for m in found if m.run.name in best), key=lambda m: float(m.figures["forwards"]))
-    for number, m in enumerate(kept):
+    for number, m in enumerate(kept, 1):
         at = (m.figures["forwards"], share(m))
-        away = (14 + 14 * (number // 2)) * (1 if number % 2 else -1)
         axes.plot(*at, "o", markersize=10, markerfacecolor="none", color="black", clip_on=False)
-        axes.annotate(
-            m.run.name, at, xytext=(10, away), textcoords="offset points", fontsize=7, va="center", zorder=5,
-            bbox={"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
-            arrowprops={"arrowstyle": "-", "color": "black", "linewidth": 0.5},
-        )  # fmt: skip
+        axes.annotate(str(number), at, xytext=(-5, 7), textcoords="offset points", fontsize=7, ha="right", zorder=5)
+    names = "\n".join(f"{number} {m.run.name}" for number, m in enumerate(kept, 1))
+    axes.text(
+        0.98, 0.03, names, transform=axes.transAxes, ha="right", va="bottom", fontsize=7,
+        bbox={"boxstyle": "round", "facecolor": "white", "edgecolor": "0.8", "alpha": 0.8} if kept else None,
+    )  # fmt: skip
