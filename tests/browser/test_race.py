@@ -42,6 +42,7 @@ def test_lanes_share_the_clock_and_end_each_in_its_time(show):
     one.settle()
     assert "✗ wrong" in one.page.locator(".status").nth(1).text_content()
     one.page.select_option("#clock", "milliseconds")
+    one.settle()
     half = 1000 * slow["steps"][9]["seconds"] + 0.01
     one.page.fill("#scrub", str(half))
     one.settle()
