@@ -124,7 +124,7 @@ def test_every_name_on_the_page_for_migrants_is_answered():
         ("--mask_id", "It is read from the checkpoint."),
         ("-n", "That is --max-tokens here."),
         ("--use_credit", "That is --strategy credit here."),
-        ("--cont_weight", "There is nothing like it here:"),
+        ("--cont_weight", "That is --smoothing here."),
         ("--use_tp", "There is nothing like it here: a model runs on one device"),
         ("--prefix_look", "That is --cache vicinity:before=N here."),
         ("--after_look", "That is --cache vicinity:after=N here."),

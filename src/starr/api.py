@@ -197,6 +197,7 @@ def make_request(model: Model, place: Laid, options: Options, stream: bool) -> R
         max_forwards=options.max_forwards,
         enforce=options.enforce,
         max_revocations=options.max_revocations,
+        smoothing=options.smoothing,
         trace=options.trace,
         stream=stream,
         ends=place.ends,

@@ -58,6 +58,7 @@ FOREIGN = {
     "prefix_look": "cache vicinity:before=N",
     "after_look": "cache vicinity:after=N",
     "warmup_times": "cache vicinity:warmup=N",
+    "cont_weight": "smoothing",
     # SGLang and vLLM
     "dllm_algorithm": "strategy",
     "dllm_algorithm_config": "strategy name:option=value",
@@ -82,7 +83,6 @@ NEEDLESS = {
     "mask_id": "It is read from the checkpoint.",
     "alg_temp": NO_NOISE,
     "diffusion_alg_temp": NO_NOISE,
-    "cont_weight": "There is nothing like it here: a step's input holds tokens and masks, nothing in between.",
     "use_tp": ONE_DEVICE,
     "tp": ONE_DEVICE,
     "tp_size": ONE_DEVICE,
@@ -159,6 +159,9 @@ class Options:
         2, "With enforce=bounded: how often one position may be revoked (remasked).", low=0, doors=PER_ROW
     )
     guidance: float = decoding(0.0, "Classifier-free guidance; 0 is off.", low=0.0, high=100.0)
+    smoothing: float = decoding(
+        0.0, "Give each mask this much of what was last predicted there; 0 is off.", low=0.0, high=10.0
+    )
     eos: str = decoding(
         "normal", "End-of-text: normal, never, or last (committed after the rest).", choices=("normal", "never", "last")
     )

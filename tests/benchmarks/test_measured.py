@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cache
+
 import pytest
 
 import starr
 from benchmarks.enforce import ALIKE, MODES
-from benchmarks.smooth import DINFER, Graded, Way, decode, verdict
+from benchmarks.smooth import Way, decoded, verdict
+from starr.evals.run.runs import settings_for
+from starr.evals.run.store import Sample
+from starr.evals.tasks import load_task
 from tests.tiny import tiny_model
 
 PROMPTS = [[0, 7, 8, 9], [0, 40], [0, *range(20, 40)]]
-PLAIN, SMOOTH = Way(), Way(**DINFER)
+PLAIN, SMOOTH = Way("threshold"), Way("threshold", 0.3)
 
 
 @pytest.mark.parametrize("strategy", ALIKE)
@@ -23,22 +29,23 @@ def test_every_mode_lets_all_through_that_these_decide(strategy):
     assert found[0] == found[1] == found[2]
 
 
-def test_the_loop_without_smoothing_is_the_threshold_and_each_way_is_its_own():
-    model = tiny_model(sharpness=6.0)
-    ways = [Way(tau=0.9), Way(tau=0.9, first=1.0, most=1.0), Way(tau=0.97)]
-    ours = [starr.generate(model, PROMPTS, strategy=f"threshold:tau={tau}", max_tokens=48) for tau in (0.9, 0.97)]
-    moved = 0
-    for prompt, *plain in zip(PROMPTS, *ours, strict=True):
-        found = decode(model, prompt, 48, ways)
-        for (canvas, forwards), g in zip((found[0], found[2]), plain, strict=True):
-            assert (canvas[: len(g.tokens)], forwards) == (g.tokens, g.stats.forwards)
-        assert decode(model, prompt, 48, ways[1:2]) == found[1:2], "rows do not depend on their neighbours"
-        moved += found[1] != found[0]
-    assert moved, "what is fed back matters"
+def test_the_smoothed_ways_are_decoded_with_their_weight():
+    model, task = starr.load(), load_task("word-problems")
+    ways = [Way("threshold:tau=0.5"), Way("threshold:tau=0.5", 2.0)]
+    plain, smooth = (decoded(model, task, settings_for(model, task), way, 4, 4)[1] for way in ways)
+    assert sorted(s.index for s in smooth) == list(range(4))
+    assert {s.index: s.text for s in plain} != {s.index: s.text for s in smooth}
 
 
-def grades(both: int, forwards: int, n: int = 300) -> list[Graded]:
-    return [Graded(i < both, i < both, forwards + i % 3) for i in range(n)]
+@cache
+def sample() -> Sample:
+    """One of the runner's own, whose grades the tests change."""
+    model, task = starr.load(), load_task("lines")
+    return decoded(model, task, settings_for(model, task), PLAIN, 1, 1)[1][0]
+
+
+def grades(both: int, forwards: int, n: int = 300) -> list[Sample]:
+    return [replace(sample(), index=i, both=i < both, forwards=forwards + i % 3) for i in range(n)]
 
 
 @pytest.mark.parametrize(
@@ -52,18 +59,24 @@ def grades(both: int, forwards: int, n: int = 300) -> list[Graded]:
     ],
 )
 def test_the_verdict(both, forwards, word):
-    line = verdict({PLAIN: grades(240, 10), SMOOTH: grades(both, forwards)})
-    assert line.startswith(f"Verdict, n = 300: {word}. ")
-    assert "forwards" in line
+    line = verdict("threshold", {PLAIN: grades(240, 10), SMOOTH: grades(both, forwards)})
+    assert line.startswith(f"Verdict on threshold: {word}.")
+    assert ("forwards" in line) == (word == "a gain")
 
 
 def test_what_another_plain_way_reaches_is_no_gain():
-    quick = Way(tau=0.7)
+    quick = Way("threshold:tau=0.7")
     found = {PLAIN: grades(240, 10), quick: grades(240, 7), SMOOTH: grades(240, 8)}
-    assert "no gain" in verdict(found)
+    assert "no gain" in verdict("threshold", found)
 
 
 def test_what_beats_only_a_plain_way_that_nobody_would_use_is_no_gain():
-    poor = Way(tau=0.7)
+    poor = Way("threshold:tau=0.7")
     found = {PLAIN: grades(240, 10), poor: grades(180, 12), SMOOTH: grades(230, 10)}
-    assert "no gain" in verdict(found)
+    assert "no gain" in verdict("threshold", found)
+
+
+def test_another_familys_plain_way_is_not_compared_with():
+    found = {PLAIN: grades(240, 10), SMOOTH: grades(240, 8), Way("starr"): grades(300, 5)}
+    assert "a gain" in verdict("threshold", found)
+    assert verdict("starr", found) == "Verdict on starr: no gain."

@@ -69,6 +69,7 @@ def random_request(model, rnd: random.Random, name: str, **more):
         "enforce": rnd.choice(["safe", "safe", "bounded", "strict", "literal"]),
         "max_revocations": rnd.choice([0, 1, 2, 2]),
         "eos": rnd.choice(["normal", "normal", "never", "last"]),
+        "smoothing": 0.0 if name == "wino" else rnd.choice([0.0, 0.0, 0.3]),
         "guidance": rnd.choice([0.0, 0.0, 0.0, 1.5]),
     }
     return request_of(model, prompt, Options(**options | more))

@@ -27,7 +27,7 @@ from tests.reference.ref_saber import RefSaber
 from tests.reference.ref_slowfast import RefSlowFast
 from tests.reference.ref_tacg import RefTacg
 from tests.reference.ref_wino import RefWino
-from tests.reference.special_loops import CachedLoop, ShadowLoop, early, editing, growing, moving_end
+from tests.reference.special_loops import CachedLoop, ShadowLoop, SmoothedLoop, early, editing, growing, moving_end
 
 
 def rule(make, distribution: bool = False, back: bool = False, ahead: bool = False):
@@ -97,6 +97,10 @@ CASES = (
     Case("threshold", 32, FAST_RULE, FAST),
     Case("threshold", 32, FAST_RULE, FAST, cache="prefix", loop=partial(CachedLoop, cache="prefix"), shifted=False),
     Case("threshold", 32, FAST_RULE, FAST, cache="dual", loop=partial(CachedLoop, cache="dual"), shifted=False),
+    Case(
+        "threshold", None, FAST_RULE, DINFER, "dInfer's weight rises from 0.15 to 0.3, and its bar falls from 1",
+        smoothing=0.3, loop=partial(SmoothedLoop, weight=0.3),
+    ),
     Case("confidence", 32, LLADA_RULE, DKV, cache="dkv", loop=partial(CachedLoop, cache="dkv"), shifted=False),
     Case(
         "factor", 32, rule(lambda: base.RefFactor(1.0, False)), "Fast-dLLM's paper, arXiv:2505.22618",

@@ -21,11 +21,13 @@ class Case:
     cache: str = "none"
     stop: str = "none"
     loop: Callable[..., Loop] = Loop  # of model, prompt and length
+    smoothing: float = 0.0
     shifted: bool = True  # whether the loop knows models that predict the next position
 
     @property
     def name(self) -> str:
-        return " + ".join([self.strategy, *(part for part in (self.cache, self.stop) if part != "none")])
+        smooth = f"smoothing {self.smoothing:g}" if self.smoothing else "none"
+        return " + ".join([self.strategy, *(part for part in (self.cache, self.stop, smooth) if part != "none")])
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class Found:
 def compared(model, case: Case, prompts: list[list[int]], length: int) -> Found:
     """Ours and theirs over the prompts, both in the model's dtype."""
     form = case.strategy.format(half=length // 2)
-    given = {"strategy": form, "cache": case.cache, "stop_rule": case.stop, "block_length": case.block}
-    ours = starr.generate(model, prompts, max_tokens=length, batch_size=8, **given)
+    given = {"strategy": form, "cache": case.cache, "stop_rule": case.stop, "smoothing": case.smoothing}
+    ours = starr.generate(model, prompts, max_tokens=length, block_length=case.block, batch_size=8, **given)
     tokens = forwards = 0
     for prompt, result in zip(prompts, ours, strict=True):
         loop = case.loop(model, prompt, length)

@@ -86,6 +86,32 @@ class ShadowLoop(Loop):
         return self.predicted(states[:size])
 
 
+@dataclass
+class SmoothedLoop(Loop):
+    """dInfer: an observed mask is E[mask] plus ``weight`` times the mean embedding of what was predicted there."""
+
+    weight: float = 1.0
+    block: int = 10**6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.seen = [None] * self.length  # the last distribution of each position
+
+    @torch.inference_mode()
+    def logits(self) -> Tensor:
+        self.forwards += 1
+        embeddings, prompt = self.model.net.embed.weight.double(), len(self.prompt)
+        added = torch.zeros(1, prompt + self.length, embeddings.shape[1])
+        for at in range(self.length):
+            if self.masked[at] and self.seen[at] is not None:
+                added[0, prompt + at] = self.weight * (self.seen[at] @ embeddings)
+        found = self.predicted(self.model.net(torch.tensor([self.prompt + self.canvas]), added=added)[0])
+        first = self.masked.index(True) // self.block * self.block
+        for at in range(first, min(first + self.block, self.length)):
+            self.seen[at] = found[at].softmax(dim=-1)
+        return found
+
+
 def moving_end(loop: Loop, rule) -> None:
     """AdaBlock: a window opens over the whole rest, and the rule says where it ends."""
     start, end, step = 0, loop.length, 0

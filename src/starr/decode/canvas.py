@@ -61,7 +61,7 @@ class Canvas:
     commits: Tensor  # (B,) int64
     revocations: Tensor  # (B,) int64
     revisions: Tensor  # (B,) int64
-    notes: Mapping[str, Tensor] = field(default_factory=dict)  # guests' memory: (B,) or (B, C), zeros for other rows
+    notes: Mapping[str, Tensor] = field(default_factory=dict)  # guests' memory: (B,), (B, C) or (B, C, D)
 
     @property
     def columns(self) -> int:
@@ -171,7 +171,12 @@ def join(first: Canvas, second: Canvas) -> Canvas:
 def widen(canvas: Canvas, columns: int) -> Canvas:
     """More columns, as frozen padding."""
     more = columns - canvas.columns
-    return each(canvas, lambda t, name: t if t.dim() == 1 else F.pad(t, (0, more), value=int(name == "frozen")))
+
+    def wider(tensor: Tensor, name: str) -> Tensor:
+        inner = (0, 0) * (tensor.dim() - 2)  # a note may have more dimensions than its columns
+        return tensor if tensor.dim() == 1 else F.pad(tensor, (*inner, 0, more), value=int(name == "frozen"))
+
+    return each(canvas, wider)
 
 
 def note_of(first: Canvas, name: str, second: Canvas) -> Tensor:

@@ -20,7 +20,7 @@ def check_request(request: Request, model: Model) -> None:
     if request.length < 1:
         raise InputError(f"max_tokens must be at least 1, got {request.length}.", param="max_tokens")
     check_length(request.start, request.length, model.spec.max_length)
-    for name in ("block_length", "max_forwards", "seed", "enforce", "max_revocations"):
+    for name in ("block_length", "max_forwards", "seed", "enforce", "max_revocations", "smoothing"):
         check_option(name, getattr(request, name))
     if request.max_forwards == 1 and request.sampling.guidance > 0:
         raise InputError("max_forwards must be at least 2 with guidance, got 1.", param="max_forwards")

@@ -78,11 +78,11 @@ class Engine:
         found = propose(net.head, states.observed, request, spec.shape.vocab_size)
         found = postpone_eos(found, settings, observed, batch.eos_ids, spec.shape.vocab_size)
         # view
-        canvas = remember(canvas, call.plan, observed, found)
+        canvas = guests.remember(remember(canvas, call.plan, observed, found), observed, found)
         self.trusted = self.trusted or check_numbers(canvas.confidence, call.plan.observed)
         canvas = guests.observe(canvas, window, states.guests)
         seen = observe(canvas, window, settings.signals, window_logits(canvas, window, observed, found))
-        view, verdict = consult(settings.rules, seen, canvas, batch.eos_ids)
+        view, verdict = consult(settings.rules, seen, canvas, batch.eos_ids, call.plan.query)
         # decide
         opened = any(call.plan.figures.opened)
         decision, batch.groups = decide(batch.groups, view, canvas.total == 0, opened)

@@ -54,31 +54,33 @@ def forward(net: Transformer, spec: ModelSpec, call: ForwardCall, guests: Guests
     """One forward for each kind of row in the batch (usually there is one kind), and one more for guidance."""
     canvas, settings = call.canvas, call.settings
     wanted = (call.observed.index - 1).clamp(min=0) if spec.shift else call.observed.index
+    added = guests.embed(canvas)
     parts: list[tuple[Tensor, Tensor]] = []
     if len(settings.plain):
         tokens, length, want = rows_of(settings.plain, canvas.tokens, call.plan.query.sum(dim=1), wanted)
         masks = BlockMasks.of(canvas, settings, settings.plain)
-        parts.append((settings.plain, whole(net, tokens, length, call.plain, want, masks)))
+        more = some_of(settings.plain, added)
+        parts.append((settings.plain, whole(net, tokens, length, call.plain, want, masks, more)))
     if len(settings.buffered) and call.buffer is not None:
         some = rows_of(settings.buffered, canvas.tokens, canvas.length, wanted, call.plan.query)
         tokens, length, want, query = some
         where = places(query, call.plan.most_queried)
         masks = BlockMasks.of(canvas, settings, settings.buffered)
-        parts.append(
-            (settings.buffered, partial(net, tokens, length, where, call.buffer, want, masks, call.plan.reach))
-        )
-    more: dict[Guest, Tensor | None] = {}
+        more = some_of(settings.buffered, added)
+        states = partial(net, tokens, length, where, call.buffer, want, masks, call.plan.reach, more)
+        parts.append((settings.buffered, states))
+    besides: dict[Guest, Tensor | None] = {}
     for guest in guests.claiming:
         found = guest.forward(call, rows_of(guest.rows, wanted)[0])
         parts.append((guest.rows, found.observed))
-        more[guest] = found.more
+        besides[guest] = found.more
     unguided = None
     if settings.guidance is not None:
         blind = canvas.tokens.masked_fill(canvas.column_index < canvas.start[:, None], spec.mask_id)
         everyone = torch.arange(len(blind), device=blind.device)
         masks = BlockMasks.of(canvas, settings, everyone)
-        unguided = whole(net, blind, canvas.length, call.total, wanted, masks).flatten(0, 1)
-    return States(together(parts, len(wanted)).flatten(0, 1), unguided, more)
+        unguided = whole(net, blind, canvas.length, call.total, wanted, masks, added).flatten(0, 1)
+    return States(together(parts, len(wanted)).flatten(0, 1), unguided, besides)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +101,24 @@ class BlockMasks:
 
 
 def whole(
-    net: Transformer, tokens: Tensor, length: Tensor, sizes: list[int], wanted: Tensor, masks: BlockMasks | None
+    net: Transformer,
+    tokens: Tensor,
+    length: Tensor,
+    sizes: list[int],
+    wanted: Tensor,
+    masks: BlockMasks | None,
+    added: Tensor | None = None,
 ) -> Tensor:
-    """(K, O, D): the first ``length`` (K,) positions of every row (K, C), without a buffer; ``sizes`` are the same."""
-    tokens = tokens[:, : max(sizes)]
+    """(K, O, D): the first ``length`` (K,) positions of every row (K, C), without a buffer; ``sizes`` are the same.
+
+    ``added`` (K, C, D) comes on top of the tokens' embeddings.
+    """
+    tokens, added = tokens[:, : max(sizes)], None if added is None else added[:, : max(sizes)]
     at = columns_of(tokens)
     seen = None if masks is None else masks.seen(at, at)
     if sum(sizes) == tokens.numel():
-        return net(tokens, attend=seen, wanted=wanted)  # type: ignore[no-any-return]
-    return net.packed(tokens, length, sum(sizes), wanted, seen)
+        return net(tokens, attend=seen, wanted=wanted, added=added)  # type: ignore[no-any-return]
+    return net.packed(tokens, length, sum(sizes), wanted, seen, added)
 
 
 def partial(
@@ -119,6 +130,7 @@ def partial(
     wanted: Tensor,
     masks: BlockMasks | None,
     reach: int,
+    added: Tensor | None = None,
 ) -> Tensor:
     """(K, O, D): only the queried positions; their K/V go into the buffer, those of padding to the spare slot.
 
@@ -130,7 +142,8 @@ def partial(
     if masks is not None:
         attend = attend[:, None] & masks.seen(index, at)
     among = slots_of(where, tokens.shape[1]).gather(1, wanted)
-    return net(tokens.gather(1, index), index, attend, buffer.until(reach + 1), index, among)  # type: ignore[no-any-return]
+    more = None if added is None else added.take_along_dim(index[..., None], dim=1)
+    return net(tokens.gather(1, index), index, attend, buffer.until(reach + 1), index, among, more)  # type: ignore[no-any-return]
 
 
 def columns_of(tokens: Tensor) -> Tensor:
@@ -148,6 +161,11 @@ def slots_of(where: Places, columns: int) -> Tensor:
 def rows_of(rows: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
     """The given rows of each tensor; all of them is a no-op."""
     return tensors if len(rows) == len(tensors[0]) else tuple(t.index_select(0, rows) for t in tensors)
+
+
+def some_of(rows: Tensor, added: Tensor | None) -> Tensor | None:
+    """The given rows of what there may be."""
+    return None if added is None else rows_of(rows, added)[0]
 
 
 def together(parts: list[tuple[Tensor, Tensor]], rows: int) -> Tensor:

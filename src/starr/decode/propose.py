@@ -47,12 +47,14 @@ class ProposalRequest:
     unguided: Tensor | None = None  # (N, D) hidden states of the canvas whose prompt is masked
     allowed: Tensor | None = None  # (M, V) bool: sets of tokens
     allowed_set: Tensor | None = None  # int64: which of the sets a proposal is restricted to
+    embeddings: Tensor | None = None  # (V, D): of the tokens, whose mean over the distribution is asked for
 
     def rows(self, part: slice) -> ProposalRequest:
         """The same for some of the rows."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
+        shared = ("allowed", "embeddings")
         some: dict[str, Any] = {
-            name: v[part] for name, v in values.items() if isinstance(v, Tensor) and name != "allowed"
+            name: v[part] for name, v in values.items() if isinstance(v, Tensor) and name not in shared
         }
         return replace(self, **some)
 
@@ -70,6 +72,7 @@ class Proposals:
     margin: Tensor | None = None  # (N,) float32: best minus second
     gap: Tensor | None = None  # (N,) float32: best minus second logit
     logits: Tensor | None = None  # (N, V) float32
+    mean: Tensor | None = None  # (N, D): of the embeddings, in their dtype
 
 
 def proposal_request(
@@ -149,7 +152,8 @@ def propose_chunk(logits: Tensor, request: ProposalRequest) -> Proposals:
     own = logits.gather(1, request.held[:, None])[:, 0] - top
     logits.sub_(top[:, None])
     dot = weighted_sum(logits) if "entropy" in request.signals else None
-    rest = logits.exp_().scatter_(1, likeliest[:, None], 0.0).sum(dim=1)
+    others = logits.exp_().scatter_(1, likeliest[:, None], 0.0)
+    rest = others.sum(dim=1)
     total = 1.0 + rest
     return Proposals(
         token=token,
@@ -161,7 +165,14 @@ def propose_chunk(logits: Tensor, request: ProposalRequest) -> Proposals:
         margin=None if second is None else on_grid((1.0 - (second - top).exp()) / total),
         gap=None if second is None else on_logit_grid(top - second),
         logits=kept,
+        mean=None if request.embeddings is None else mean_of(request.embeddings, likeliest, others, total),
     )
+
+
+def mean_of(embeddings: Tensor, likeliest: Tensor, others: Tensor, total: Tensor) -> Tensor:
+    """(N, D): the mean of the embeddings (V, D); the likeliest has the weight 1 / total, ``others`` (N, V) / total."""
+    rest = (others.to(embeddings.dtype) @ embeddings).float()
+    return ((embeddings[likeliest].float() + rest) / total[:, None]).to(embeddings.dtype)
 
 
 def weighted_sum(shifted: Tensor) -> Tensor:

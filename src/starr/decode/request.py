@@ -55,6 +55,7 @@ class Request:
     max_forwards: int | None = None
     enforce: str = "safe"
     max_revocations: int = 2  # of one position, where enforce is bounded
+    smoothing: float = 0.0  # how much of its last prediction a mask is given
     trace: bool = False
     stream: bool = False
     ends: bool = True  # an end-of-text with everything before it held ends the row

@@ -27,7 +27,7 @@ class Script(torch.nn.Module):
     def head(self, states):
         return states.clone()
 
-    def forward(self, tokens, positions=None, attend=None, buffer=None, slots=None, wanted=None):
+    def forward(self, tokens, positions=None, attend=None, buffer=None, slots=None, wanted=None, added=None):
         states = torch.zeros(1, wanted.shape[1], V)
         for place, position in enumerate(wanted[0].clamp(max=tokens.shape[1] - 1).tolist()):
             token, sure = self.say(self.calls, position, tokens[0].tolist())

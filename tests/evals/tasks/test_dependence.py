@@ -29,7 +29,7 @@ class Marginals(nn.Module):
         self.answers, self.start = answers, start
         self.counts = nn.functional.one_hot(answers, self.shape.vocab_size).float().flatten(1)
 
-    def forward(self, tokens, wanted, attend=None):
+    def forward(self, tokens, wanted, attend=None, added=None):
         canvas = tokens[:, self.start : self.start + CANVAS]
         agrees = ((canvas[:, None] == self.answers) | (canvas[:, None] == self.mask)).all(-1)
         counts = (agrees.float() @ self.counts).unflatten(1, (CANVAS, -1))

@@ -11,16 +11,20 @@ from starr.decode.extras.growth import Growth
 from starr.decode.extras.movement import Movement
 from starr.decode.extras.outlook import Outlook
 from starr.decode.extras.repetition import Repetition
+from starr.decode.extras.second_look import SecondLook
 from starr.decode.extras.shadow import Shadow
 from starr.decode.extras.shortening import Shortening
+from starr.decode.extras.smoothing import Smoothing
 
 GUESTS: tuple[type[Guest], ...] = (
     SealedBlocks,
     Movement,
+    SecondLook,
     Shadow,
     Drafts,
     Outlook,
     Repetition,
+    Smoothing,
     Growth,
     Shortening,
     ExtraSteps,

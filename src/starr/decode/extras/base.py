@@ -2,20 +2,22 @@
 
 A guest serves the rows whose request wants it, and only those. It is remade whenever rows join or leave. Its methods
 are named after the steps of the picture; each passes its argument through unless a guest overrides it. What it must
-remember of a row between steps are *notes* on the canvas: tensors (B,) or (B, C), which follow the row. What it tells
-its strategy comes in ``StepView.extras``, what the strategy asks of it in ``Decision.extras``.
+remember of a row between steps are *notes* on the canvas: tensors (B,), (B, C) or (B, C, D), which follow the row. What
+it tells its strategy comes in ``StepView.extras``, what the strategy asks of it in ``Decision.extras``.
 
     step        method        what a guest may do                                      used by
     ----------  ------------  -------------------------------------------------------  ------------------
     request     check         refuse a request that it cannot serve                    shadow, growth
     canvas      begin         write the first notes of new rows                        extra steps
     query       measure       look at K/V before the next query is planned             movement, drafts
-    query       query         change the positions that the next forward recomputes    sealed blocks
+    query       query         change the positions that the next forward recomputes    sealed blocks, second look
     query       reach         say how far a forward looks                              sealed blocks
     query       earlier       count the positions that only give K/V                   sealed blocks
     query       observes      have more positions predicted than the window's          outlook
+    forward     embed         add to what positions are to the net                     smoothing
     forward     forward       compute the states of its rows itself (``claims``)       shadow, drafts
-    propose     propose       restrict what is proposed                                constraints, repetition
+    propose     propose       restrict what is proposed, or ask for more               constraints, smoothing
+    observe     remember      note what was proposed                                   smoothing
     observe     observe       note what the forward told                               shadow, drafts
     enforce     frees         let a step go without a commit                           growth
     enforce     amend         change what is about to be done                          sealed blocks, constraints
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
     from starr.decode.canvas import Canvas
     from starr.decode.forward import ForwardCall
     from starr.decode.places import Places
-    from starr.decode.propose import ProposalRequest
+    from starr.decode.propose import ProposalRequest, Proposals
     from starr.decode.request import Request
     from starr.decode.view import Decision, StepView
     from starr.model.load import Model
@@ -98,6 +100,10 @@ class Guest:
         """(B,) int64: queried positions that are computed for their K/V alone."""
         return None
 
+    def embed(self, canvas: Canvas) -> Tensor | None:
+        """(B, C, D): what comes on top of the tokens' embeddings, zeros in rows of others; None for nothing."""
+        return None
+
     def forward(self, call: ForwardCall, wanted: Tensor) -> GuestStates:
         """The states of its rows at the columns ``wanted`` (K, O); called where the guest ``claims`` its rows."""
         raise NotImplementedError
@@ -105,6 +111,10 @@ class Guest:
     def propose(self, request: ProposalRequest, canvas: Canvas, observed: Places) -> ProposalRequest:
         """What is asked of the model's head at the ``observed`` positions."""
         return request
+
+    def remember(self, canvas: Canvas, observed: Places, found: Proposals) -> Canvas:
+        """The canvas with notes of what was proposed at the ``observed`` positions."""
+        return canvas
 
     def observe(self, canvas: Canvas, window: Tensor, states: Tensor | None) -> Canvas:
         """The canvas with notes of what its forward showed: ``states`` are ``GuestStates.more``."""
@@ -169,10 +179,19 @@ class Guests:
         found = [guest.earlier(canvas, query) for guest in self.present]
         return next((count for count in found if count is not None), torch.zeros_like(canvas.length))
 
+    def embed(self, canvas: Canvas) -> Tensor | None:
+        found = [guest.embed(canvas) for guest in self.present]
+        return next((added for added in found if added is not None), None)
+
     def propose(self, request: ProposalRequest, canvas: Canvas, observed: Places) -> ProposalRequest:
         for guest in self.present:
             request = guest.propose(request, canvas, observed)
         return request
+
+    def remember(self, canvas: Canvas, observed: Places, found: Proposals) -> Canvas:
+        for guest in self.present:
+            canvas = guest.remember(canvas, observed, found)
+        return canvas
 
     def observe(self, canvas: Canvas, window: Tensor, states: Mapping[Guest, Tensor | None]) -> Canvas:
         for guest in self.present:

@@ -40,9 +40,9 @@ class Drafts(Guest):
 
     @classmethod
     def serves(cls, request: Request) -> bool:
-        """Drafts are whole rows and checked by the model's own predictions, greedy and free."""
+        """Drafts are whole rows of tokens and masks, checked by the model's own predictions, greedy and free."""
         chance = request.sampling.temperature > 0 or request.sampling.guidance > 0
-        whole_rows = not request.cache.buffered and request.blocks is None
+        whole_rows = not request.cache.buffered and request.blocks is None and not request.smoothing
         return request.strategy.states() > 1 and whole_rows and not chance and request.constraint is None
 
     @classmethod

@@ -78,7 +78,12 @@ def insert(
     new = behind & (column <= (at + count)[:, None])
     source = torch.where(behind & ~new, column - count[:, None], column)
     source = torch.where(new, canvas.columns - 1, source).clamp(max=canvas.columns - 1)
-    moved = each(canvas, lambda tensor, _: tensor if tensor.dim() == 1 else tensor.gather(1, source))
+
+    def shifted(tensor: Tensor, name: str) -> Tensor:
+        place = source.reshape(*source.shape, *[1] * (tensor.dim() - 2))
+        return tensor if tensor.dim() == 1 else tensor.take_along_dim(place, dim=1)
+
+    moved = each(canvas, shifted)
     at_end = canvas.window_end == canvas.length
     return replace(
         moved,

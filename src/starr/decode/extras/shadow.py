@@ -19,6 +19,7 @@ from starr.decode.extras.base import Guest, GuestStates
 from starr.decode.forward import ForwardCall, columns_of, rows_of
 from starr.decode.propose import ProposalRequest, propose
 from starr.decode.request import Request
+from starr.errors import InputError
 from starr.model.network.transformer import Transformer
 
 SHADOW = "shadow"  # (B, C) float32, and the signal's name
@@ -37,6 +38,9 @@ class Shadow(Guest):
     def check(cls, request: Request) -> None:
         if request.cache.buffered:
             request.refuse_cache(f"{request.strategy.name} needs its shadow block in a whole forward")
+        if request.smoothing > 0:
+            rule = f"Smoothing cannot be used with {request.strategy.name}, whose shadow block is of plain masks."
+            raise InputError(rule, hint="Use smoothing 0.", param="smoothing")
 
     @classmethod
     def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:

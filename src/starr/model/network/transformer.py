@@ -115,26 +115,45 @@ class Transformer(nn.Module):
         buffer: KVBuffer | None = None,
         slots: Tensor | None = None,  # (B, Q) int64: where each query's K/V are written; None is ``positions``
         wanted: Tensor | None = None,  # (B, O) int64: which queries; beyond Q anything is returned; None for all
+        added: Tensor | None = None,  # (B, Q, D): what the queries are besides the embeddings of their tokens
     ) -> Tensor:  # (B, O, D), or (B, Q, D) without ``wanted``
         """Hidden states of the wanted queries; with a buffer, their K/V are written before anyone attends."""
         place = self.place(tokens, positions, attend, slots)
-        return self.run(tokens, place, buffer, None if wanted is None else self.wanted(wanted, place))
+        return self.run(tokens, place, buffer, None if wanted is None else self.wanted(wanted, place), added)
 
-    def packed(self, tokens: Tensor, length: Tensor, total: int, wanted: Tensor, seen: Tensor | None = None) -> Tensor:
+    def packed(
+        self,
+        tokens: Tensor,
+        length: Tensor,
+        total: int,
+        wanted: Tensor,
+        seen: Tensor | None = None,
+        added: Tensor | None = None,
+    ) -> Tensor:
         """(B, O, D): ``forward`` without a buffer, for rows of different ``length`` (B,) whose sum is ``total``.
 
-        ``seen`` (B, S, S) bool says who sees whom; None is everybody.
+        ``seen`` (B, S, S) bool says who sees whom; None is everybody. ``added`` (B, S, D) is that of ``forward``.
         """
         real = torch.arange(tokens.shape[1], device=tokens.device) < length[:, None]
         packing = Packing.of(real, total)
         flat = packing.pack(tokens)
         attend = real if seen is None else real[:, None] & seen
         place = replace(self.place(flat, packing.positions, attend, None), packing=packing)
-        return self.run(flat, place, None, self.wanted(wanted, place))
+        more = None if added is None else packing.pack(added)
+        return self.run(flat, place, None, self.wanted(wanted, place), more)
 
-    def run(self, tokens: Tensor, place: Place, buffer: KVBuffer | None, wanted: Wanted | None) -> Tensor:
+    def run(
+        self,
+        tokens: Tensor,
+        place: Place,
+        buffer: KVBuffer | None,
+        wanted: Wanted | None,
+        added: Tensor | None = None,
+    ) -> Tensor:
         """All layers and the last norm."""
         x = self.embed(tokens)
+        if added is not None:
+            x = x + added
         last = len(self.layers) - 1
         for index in range(last):
             x = self.through(index, x, place, buffer)

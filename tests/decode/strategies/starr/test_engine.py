@@ -24,7 +24,7 @@ class Script(nn.Module):
         self.start = start
         self.embed, self.shape = like.net.embed, like.net.shape
 
-    def forward(self, tokens: Tensor, wanted: Tensor, attend: Tensor | None = None) -> Tensor:
+    def forward(self, tokens: Tensor, wanted: Tensor, attend: Tensor | None = None, added: None = None) -> Tensor:
         """(B, O, 1): the confidence at the columns ``wanted`` (B, O); those beyond the row are nobody's."""
         first = torch.arange(tokens.shape[1]).expand_as(tokens) == self.start
         sure = torch.where(tokens == MASK, 0.375, 0.9)
