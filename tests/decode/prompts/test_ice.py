@@ -149,8 +149,9 @@ def test_an_answer_of_end_of_text_alone_is_not_sure():
         windows=torch.tensor([1]), block=torch.tensor([4]),
     )  # fmt: skip
     nowhere = torch.zeros(1, 4).bool()
-    moments = [Moment(*(torch.tensor([n]) for n in (0, 9, 0)), nowhere, ending) for ending in (~nowhere, nowhere)]
-    assert [bool(rule.judge(view, moment).end) for moment in moments] == [False, True]
+    now, fresh = [torch.tensor([n]) for n in (0, 9, 0)], torch.tensor([True])
+    moments = [Moment(*now, nowhere, *kind) for kind in ((~nowhere, fresh), (nowhere, fresh), (nowhere, ~fresh))]
+    assert [bool(rule.judge(view, moment).end) for moment in moments] == [False, True, False]
 
 
 @pytest.mark.parametrize(

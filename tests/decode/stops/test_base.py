@@ -11,6 +11,8 @@ from tests.decode.test_view import view
 
 YES = torch.tensor([True])
 
+CANVAS = canvas_of(request("_a_"))
+
 
 @dataclass(frozen=True)
 class Ends(StopRule):
@@ -39,11 +41,11 @@ class Hides(StopRule):
 
 def test_without_rules_the_view_passes():
     seen = view()
-    assert consult([], seen, canvas_of(request("_a_")), EOS_IDS) == (seen, None)
+    assert consult([], seen, CANVAS, EOS_IDS, CANVAS.valid) == (seen, None)
 
 
 def test_hidden_masks_look_like_template_but_may_be_committed_by_a_verdict():
-    narrow, verdict = consult([(Hides(), YES), (Ends(), YES)], view(), canvas_of(request("_a_")), EOS_IDS)
+    narrow, verdict = consult([(Hides(), YES), (Ends(), YES)], view(), CANVAS, EOS_IDS, CANVAS.valid)
     assert not narrow.masked.any()
     assert narrow.frozen[0, 0]
     assert verdict.commit.tolist() == view().masked.tolist()
@@ -51,8 +53,22 @@ def test_hidden_masks_look_like_template_but_may_be_committed_by_a_verdict():
 
 
 def test_the_first_rule_to_end_a_row_has_its_way_and_only_in_its_rows():
-    canvas = canvas_of(request("_a_"))
-    _, verdict = consult([(Ends(), YES), (Ends(drop=True), YES)], view(), canvas, EOS_IDS)
+    _, verdict = consult([(Ends(), YES), (Ends(drop=True), YES)], view(), CANVAS, EOS_IDS, CANVAS.valid)
     assert (bool(verdict.end), bool(verdict.drop)) == (True, False)
-    _, verdict = consult([(Ends(), ~YES)], view(), canvas, EOS_IDS)
+    _, verdict = consult([(Ends(), ~YES)], view(), CANVAS, EOS_IDS, CANVAS.valid)
     assert not verdict.end
+
+
+@dataclass(frozen=True)
+class EndsFresh(Ends):
+    """Ends only what was computed whole."""
+
+    def judge(self, view, moment):
+        return Verdict(moment.fresh, view.masked, ~YES)
+
+
+def test_a_forward_is_fresh_if_it_computed_every_position_of_the_row():
+    partly = CANVAS.valid.clone()
+    partly[0, 1] = False
+    ends = [consult([(EndsFresh(), YES)], view(), CANVAS, EOS_IDS, query)[1].end for query in (CANVAS.valid, partly)]
+    assert [bool(end) for end in ends] == [True, False]

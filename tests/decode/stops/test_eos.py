@@ -15,7 +15,7 @@ def test_everything_from_the_first_held_end_on_is_hidden():
     (rule,) = stop_rules("eos")
     number = torch.tensor([0])
     ended = torch.tensor([[False, True, False, True]])
-    moment = Moment(number, number, number, ended, ended)
+    moment = Moment(number, number, number, ended, ended, ended.any(dim=1))
     assert rule.hides(view(), moment).tolist() == [[False, True, True, True]]
 
 

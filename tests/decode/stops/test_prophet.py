@@ -29,7 +29,7 @@ def moment_of(total: int, planned: int, gap: list[float], masked: list[bool]) ->
     flags, row = torch.tensor([masked]), torch.arange(len(masked))[None]
     nowhere, (now, limit, offset) = torch.zeros_like(flags), (torch.tensor([n]) for n in (total, planned, 0))
     whole = Whole(limit, row, ~nowhere, flags, torch.tensor([gap]))
-    return Moment(now, limit, offset, nowhere, nowhere, whole)
+    return Moment(now, limit, offset, nowhere, nowhere, ~nowhere.any(dim=1), whole)
 
 
 @pytest.mark.parametrize(

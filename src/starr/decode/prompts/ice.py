@@ -7,7 +7,8 @@ ends. Thinking masks that remain are dropped from the text, or committed with it
 
 No end-of-text is proposed while thinking, nor as the answer's first token: the template says that the text goes on. The
 mean is taken over the answer's tokens; positions where an end-of-text is proposed are no part of it, else a short
-answer in a long section would always be sure.
+answer in a long section would always be sure. With a cache an answer that is sure by old K/V is looked at again: the
+next forward computes every position, and only such a one ends the run early.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from starr.errors import InputError
 from starr.named import Entry, Registry, check, option
 
 if TYPE_CHECKING:
+    from starr.decode.canvas import Canvas
     from starr.decode.request import Request
 
 ICES: Registry[Ice] = Registry("ice")
@@ -140,6 +142,9 @@ class Answer(StopRule):
     def ends_now(self) -> bool:
         return True
 
+    def looks_again(self) -> bool:
+        return True
+
     def drops(self) -> bool:
         return not self.fill
 
@@ -151,11 +156,20 @@ class Answer(StopRule):
     def hides(self, view: StepView, moment: Moment) -> Tensor:
         return self.answer(view, moment)
 
+    def sure(self, confidence: Tensor, spoken: Tensor) -> Tensor:
+        """(B,) bool: the mean confidence of the ``spoken`` positions (B, any) is at least the threshold."""
+        total = confidence.masked_fill(~spoken, 0.0).sum(dim=1)
+        return total >= self.threshold * spoken.sum(dim=1).clamp(min=1)
+
+    def nears(self, canvas: Canvas, eos_ids: Tensor) -> Tensor:
+        """Only positions of the window that were seen count; before the first forward there are none."""
+        place = canvas.column_index - canvas.start[:, None]
+        answer = canvas.masked & canvas.seen & (place >= self.start)
+        return answer.any(dim=1) & self.sure(canvas.confidence, answer & ~torch.isin(canvas.proposal, eos_ids))
+
     def judge(self, view: StepView, moment: Moment) -> Verdict:
         answer = self.answer(view, moment)
-        spoken = answer & ~moment.ending
-        total = view.confidence.masked_fill(~spoken, 0.0).sum(dim=1)
-        sure = total >= self.threshold * spoken.sum(dim=1).clamp(min=1)
+        sure = self.sure(view.confidence, answer & ~moment.ending)
         thinking = (view.masked & ~answer).any(dim=1)
-        end = sure | ~thinking | moment.last
+        end = (sure & moment.fresh) | ~thinking | moment.last
         return Verdict(end, view.masked if self.fill else answer, drop=end)

@@ -41,6 +41,7 @@ class Moment:
     offset: Tensor  # (B,) int64: canvas position of the window's first
     ended: Tensor  # (B, W) bool: an end-of-text is held here
     ending: Tensor  # (B, W) bool: an end-of-text is proposed here
+    fresh: Tensor  # (B,) bool: the step's forward computed every position, and left no K/V as they were
     whole: Whole | None = None
 
     @property
@@ -90,6 +91,14 @@ class StopRule:
         """Whether its verdict may leave masks out of the text."""
         return False
 
+    def looks_again(self) -> bool:
+        """Whether it ends a row early only by a ``fresh`` forward; then ``nears`` says when one is due."""
+        return False
+
+    def nears(self, canvas: Canvas, eos_ids: Tensor) -> Tensor:
+        """(B,) bool: rows that it would end by what was last seen; their next forward computes every position."""
+        raise NotImplementedError
+
     def hides(self, view: StepView, moment: Moment) -> Tensor | None:
         """(B, W) bool: masks that the strategy may not touch now; it sees them as template."""
         return None
@@ -113,8 +122,13 @@ Ruled = tuple[StopRule, Tensor]
 """A rule and the rows (B,) bool that it is for."""
 
 
-def consult(rules: Sequence[Ruled], view: StepView, canvas: Canvas, eos_ids: Tensor) -> tuple[StepView, Verdict | None]:
-    """The view that strategies get, without hidden masks, and what the rules say about the rows; None without rules."""
+def consult(
+    rules: Sequence[Ruled], view: StepView, canvas: Canvas, eos_ids: Tensor, query: Tensor
+) -> tuple[StepView, Verdict | None]:
+    """The view that strategies get, without hidden masks, and what the rules say about the rows; None without rules.
+
+    ``query`` (B, C) bool are the positions that the forward computed.
+    """
     if not rules:
         return view, None
     ended, ending = torch.isin(view.tokens, eos_ids) & view.held, torch.isin(view.proposal, eos_ids)
@@ -125,7 +139,8 @@ def consult(rules: Sequence[Ruled], view: StepView, canvas: Canvas, eos_ids: Ten
         masked=canvas.masked,
         gap=canvas.gap,
     )
-    moment = Moment(canvas.total, canvas.limit, canvas.window_start - canvas.start, ended, ending, whole)
+    fresh, offset = (query | ~canvas.valid).all(dim=1), canvas.window_start - canvas.start
+    moment = Moment(canvas.total, canvas.limit, offset, ended, ending, fresh, whole)
     return scoped(rules, view, moment), judged(rules, view, moment)
 
 

@@ -1,0 +1,41 @@
+"""A whole forward before a stop rule ends a row that has a cache (ICE): old K/V make an answer look sure too soon.
+
+Letters: B rows, C columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from starr.decode.canvas import Canvas, select
+from starr.decode.extras.base import Guest
+from starr.decode.request import Request
+from starr.decode.stops.base import StopRule
+from starr.model.load import Model
+
+
+class SecondLook(Guest):
+    """The next forward of a row that a rule ``nears`` to end computes every position."""
+
+    def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
+        super().__init__(model, requests, rows)
+        self.eos_ids = torch.tensor(model.spec.eos_ids, device=model.device)
+        self.rules = {rule: self.rows[[rule in r.rules for r in self.requests]] for rule in looking(self.requests)}
+
+    @classmethod
+    def serves(cls, request: Request) -> bool:
+        return request.cache.buffered and bool(looking([request]))
+
+    def query(self, canvas: Canvas, query: Tensor) -> Tensor:
+        for rule, rows in self.rules.items():
+            near = rule.nears(select(canvas, rows), self.eos_ids)
+            query = query.index_copy(0, rows, query[rows] | (near[:, None] & canvas.valid[rows]))
+        return query
+
+
+def looking(requests: Sequence[Request]) -> list[StopRule]:
+    """The requests' rules that ask for a second look, each once."""
+    return list(dict.fromkeys(rule for request in requests for rule in request.rules if rule.looks_again()))
