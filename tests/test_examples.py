@@ -59,6 +59,13 @@ def is_prompt(text: str) -> bool:
     return "[MASK" in text or (len(text.split()) > 3 and text[0].isupper() and text.rstrip()[-1] in ".?")
 
 
+def test_the_example_of_smoothing_is_answered_rightly():
+    assert f'"{MIA}" --smoothing 1' in (ROOT / "docs" / "guide.md").read_text(encoding="utf8")
+    answer = starr.generate(starr.load(), MIA, smoothing=1.0).text
+    assert answer.endswith(f"#### {SOLVED[MIA]}")
+
+
+
 def text_of(page: Path) -> str:
     text = page.read_text(encoding="utf8")
     if page.suffix == ".ipynb":
