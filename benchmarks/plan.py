@@ -14,7 +14,7 @@ LONG, SHORT = ("list-functions", "word-problems"), ("lines", "grids")  # by thei
 ROWS = {"word-problems": 16, "list-functions": 16, "lines": 32, "grids": 32}  # the fastest of 8 to 128 on one core
 FIRST = 300  # items of a point that is compared
 WHOLE = 1000  # items of Table 1
-TRACED = 100  # items of pages that need whole traces, and of a first look at the front
+TRACED = 100  # items of pages that need whole traces, and of the slowest points of the front
 SLOW = {"confidence": FIRST}  # one token per step on a long canvas
 SLOWER = dict.fromkeys(  # and those that need about as many forwards at every setting
     ("remdm_llada", *(f"remdm_llada:loops={loops}" for loops in (4, 8, 16)), "saber", "saber:least=1"), TRACED
@@ -58,10 +58,9 @@ def every_step(models: Sequence[str]) -> Iterator[Step]:
     for model in models:
         yield from (Step("table1", model, task, WHOLE, SLOW | oracle) for task in LONG)
     yield Step("sensitivity", first, TASKS[0], FIRST)
-    yield Step("front", first, "word-problems", TRACED)
-    yield from (Step("front", first, task, FIRST, SLOWER) for task in LONG)
     for model in models:
         yield from (Step("table1", model, task, WHOLE, oracle) for task in LONG)
+    yield from (Step("front", first, task, FIRST, SLOWER) for task in LONG)
 
 
 def chosen(models: Sequence[str], tasks: Sequence[str], pages: Sequence[str] | None, most: int | None) -> list[Step]:
