@@ -22,11 +22,15 @@ MOVED = "moved"  # (B, C) float32
 class Movement(Guest):
     """Fills the note ``moved`` before every query: one layer over the canvas.
 
-    It measures all rows that have a buffer, because one buffer holds them all.
+    All rows that have a buffer go through that layer, because one buffer holds them all. Rows of other caches have only
+    the spare column there: their K/V stay as their own forwards wrote them.
     """
 
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
-        super().__init__(model, requests, [i for i, request in enumerate(requests) if request.cache.buffered])
+        super().__init__(model, requests, rows)
+        buffered = [i for i, request in enumerate(requests) if request.cache.buffered]
+        self.buffered = torch.tensor(buffered, dtype=torch.int64, device=model.device)
+        self.own = torch.tensor([[requests[i].cache.measures] for i in buffered], device=model.device)
 
     @classmethod
     def serves(cls, request: Request) -> bool:
@@ -39,13 +43,13 @@ class Movement(Guest):
     def measure(self, canvas: Canvas, buffer: KVBuffer | None) -> Canvas:
         if buffer is None:
             return canvas
-        tokens, length, start = rows_of(self.rows, canvas.tokens, canvas.length, canvas.start)
+        tokens, length, start = rows_of(self.buffered, canvas.tokens, canvas.length, canvas.start)
         index = columns_of(tokens)
         attend = index < length[:, None]
         most = max(request.length for request in self.requests)
-        where = places(attend & (index >= start[:, None]), most).index
+        where = places(attend & (index >= start[:, None]) & self.own, most).index
         moved = self.model.net.moved(tokens.gather(1, where), where, attend, buffer)
-        note = canvas.notes[MOVED].index_put((self.rows[:, None], where), on_grid(moved.float()))
+        note = canvas.notes[MOVED].index_put((self.buffered[:, None], where), on_grid(moved.float()))
         return canvas.noted({MOVED: note})
 
     def positions(self, place: int, length: int, width: int) -> int:
