@@ -152,6 +152,9 @@ BROKEN = (
     "So Tom has 4 * 6 = 25 pens. #### 25",  # sum
     "Then Tom keeps 25 / 2 = 12 pens. #### 12",  # rest
     "Then Tom keeps 24 / 0 = 12 pens. #### 12",
+    "So Tom has 04 * 6 = 24 pens. #### 24",  # numbers are not written so
+    "So Tom has ٤ * 6 = 24 pens. #### 24",
+    "So he has 31 - 24 = 7 more pens. #### 7",  # a difference names who is ahead
     "Adding 8 makes 24 + 7 = 31 pens. #### 31",  # two numbers
     "Taking 7 leaves 24 + 7 = 31 pens. #### 31",  # sign of another wording
     "So Tom has 4 * 6 = 24 pens. #### 31",  # another result
@@ -162,14 +165,24 @@ BROKEN = (
 )
 
 
+TOLD = replace(load()[0], facts=FACTS, prompt="Tom has 4 bags with 6 pens in each. Mia gets 7 more pens than Tom has.")
+
+
 @pytest.mark.parametrize("text", FORMED)
 def test_well_formed_answers(text):
-    assert formed(replace(load()[0], facts=FACTS), text)
+    assert formed(TOLD, text)
 
 
 @pytest.mark.parametrize("text", BROKEN)
 def test_broken_answers(text):
-    assert not formed(replace(load()[0], facts=FACTS), text)
+    assert not formed(TOLD, text)
+
+
+def test_a_person_whom_the_prompt_does_not_name_is_not_the_problems():
+    """A second one is drawn for every story."""
+    alone = replace(TOLD, prompt="Tom has 4 bags with 6 pens in each.")
+    assert formed(alone, "So Tom has 4 * 6 = 24 pens. #### 24")
+    assert not formed(alone, "So Mia has 4 * 6 = 24 pens. #### 24")
 
 
 def test_every_reference_is_well_formed(problems):

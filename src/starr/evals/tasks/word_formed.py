@@ -16,10 +16,11 @@ from starr.evals.tasks.word_steps import SIGNS, compute
 
 TEMPLATE = re.compile(r"^Step \d+:|\nStep \d+:|\n(?=####)")  # the frozen text of an in-place template
 SENTENCE = re.compile(r"(?<=\.) ")
-EQUATION = r"(?P<left>\d+) (?P<sign>[-+*/]) (?P<right>\d+) = (?P<result>\d+)"
+NUMBER = r"0|[1-9][0-9]*"
+EQUATION = rf"(?P<left>{NUMBER}) (?P<sign>[-+*/]) (?P<right>{NUMBER}) = (?P<result>{NUMBER})"
 FILLERS = {
-    "S": r"(?P<name>\w+)", "M": r"(?P<name>\w+)", "e": EQUATION, "T": r"(?P<things>\w+)", "k": r"(?P<number>\d+)",
-    "a": r"(?P<result>\d+)",
+    "S": r"(?P<name>\w+)", "M": r"(?P<name>[A-Z]\w+)", "e": EQUATION, "T": r"(?P<things>\w+)",
+    "k": rf"(?P<number>{NUMBER})", "a": rf"(?P<result>{NUMBER})",
 }  # fmt: skip
 
 
@@ -40,23 +41,23 @@ def formed(problem: Problem, text: str) -> bool:
     """Sentences use the problem's names and things, arithmetic is correct, the last result follows ``####``."""
     plain = " ".join(TEMPLATE.sub(" ", text).split())
     body, mark, number = plain.partition(" #### ")
-    results = [result_of(sentence, problem.facts) for sentence in SENTENCE.split(body)]
+    results = [result_of(sentence, problem) for sentence in SENTENCE.split(body)]
     return bool(mark) and None not in results and number == str(results[-1])
 
 
-def result_of(sentence: str, facts: Mapping[str, str]) -> int | None:
+def result_of(sentence: str, problem: Problem) -> int | None:
     """The amount that a well-formed sentence comes to; None for any other sentence."""
     for sign, pattern in patterns():
         found = pattern.fullmatch(sentence)
-        if found and is_true(found.groupdict(), sign, facts):
+        if found and is_true(found.groupdict(), sign, problem):
             return int(found["result"])
     return None
 
 
-def is_true(parts: Mapping[str, str | None], sign: str, facts: Mapping[str, str]) -> bool:
+def is_true(parts: Mapping[str, str | None], sign: str, problem: Problem) -> bool:
     """Whether names and things are the problem's and the equation holds; a division leaves no remainder."""
-    people = {facts["first"], facts["second"], facts["pronoun"]}
-    if parts.get("name", facts["first"]) not in people or parts.get("things", facts["things"]) != facts["things"]:
+    first, things = problem.facts["first"], problem.facts["things"]
+    if parts.get("name", first) not in people(problem) or parts.get("things", things) != things:
         return False
     if not sign:
         return True
@@ -66,3 +67,9 @@ def is_true(parts: Mapping[str, str | None], sign: str, facts: Mapping[str, str]
     if sign == "/" and (not right or left % right):
         return False
     return compute(sign, left, right) == result
+
+
+def people(problem: Problem) -> set[str]:
+    """What the problem's people may be called; a second person is drawn for every story and not always told of."""
+    first, second, pronoun = (problem.facts[fact] for fact in ("first", "second", "pronoun"))
+    return {first, pronoun, *([second] if second in problem.prompt else [])}
