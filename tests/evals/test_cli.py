@@ -150,7 +150,8 @@ def test_tune_writes_a_preset_that_runs(tmp_path, capsys):
     assert main([*arguments, "--calibration", "4", "--max-tokens", "6", "--quiet"]) == 0
     shown = capsys.readouterr().out
     assert "chosen: threshold" in shown
-    assert "held out (n = 4)" in shown
+    assert "held out (n = 4): 0.0 % right, 0.0 % formed, 0.0 % both at" in shown
+    assert "baseline confidence: 0.0 % right, 0.0 % formed, 0.0 % both at 6.0 forwards" in shown
     assert starr.strategy(f"@{tmp_path / 'tuned.json'}").name == "threshold"
 
 

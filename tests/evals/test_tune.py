@@ -50,6 +50,8 @@ def test_the_fastest_run_within_the_bound_wins():
     assert tuned.held_out["n"] == 256
     assert tuned.held_out["kept"]
     assert tuned.held_out["forwards"] == 20
+    assert tuned.held_out["right"] == tuned.held_out["both"]
+    assert tuned.held_out["baseline_right"] == tuned.held_out["baseline_both"]
     assert tuned.baseline["n"] == 256
 
 

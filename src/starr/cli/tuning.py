@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -110,20 +110,23 @@ def show(tuned: Tuned) -> str:
             f"{100 * low:+.1f} to {100 * high:+.1f}", round(found.forwards, 1), "*" if on_front else "",
         ))  # fmt: skip
     base = tuned.baseline
-    lines = [
-        table(HEAD, rows),
-        f"baseline {base['run']}: {100 * base['both']:.1f} % at {base['forwards']:.1f} forwards",
-    ]
+    lines = [table(HEAD, rows), f"baseline {base['run']}: {told(base)}"]
     if tuned.winner is not None:
         held = tuned.held_out
+        peer = {name.removeprefix("baseline_"): value for name, value in held.items() if name.startswith("baseline_")}
         lines.append(f"chosen: {tuned.winner.run.strategy}")
         lines.append(
-            f"held out (n = {held['n']}): {100 * held['both']:.1f} % against "
-            f"{100 * held['baseline_both']:.1f} %, "
-            f"{held['forwards']:.1f} forwards against {held['baseline_forwards']:.1f}; "
-            f"the bound is {'kept' if held['kept'] else 'not shown to be kept'} there"
+            f"held out (n = {held['n']}): {told(held)}; the baseline there: {told(peer)}; "
+            f"the bound is {'kept' if held['kept'] else 'not shown to be kept'}"
         )
     return "\n".join(lines)
+
+
+def told(figures: Mapping[str, Any]) -> str:
+    """Right, formed, both and forwards in words; formed is left out where only the answer is graded."""
+    shares = zip(("right", "formed", "both"), three(figures), strict=True)
+    grades = ", ".join(f"{share} % {name}" for name, share in shares if figures[name] is not None)
+    return f"{grades} at {figures['forwards']:.1f} forwards"
 
 
 def as_dict(tuned: Tuned) -> dict[str, object]:

@@ -166,15 +166,14 @@ def tune(
 def check(run: Run, base: Run, bound: Bound, places: Sequence[int], measure: Measure) -> dict[str, Any]:
     """The winner against the baseline on samples that tuning never saw."""
     ours, theirs = measure(run, places), measure(base, places)
-    scored = score(run, ours, theirs, bound)
+    scored, peer = score(run, ours, theirs, bound), summarise(theirs)
+    names = ("right", "formed", "both", "forwards")
     return {
         "n": scored.n,
-        "both": scored.both,
-        "baseline_both": summarise(theirs)["both"],
+        **{name: scored.figures[name] for name in names},
+        **{f"baseline_{name}": peer[name] for name in names},
         "difference": scored.pair.difference,
         "interval": scored.pair.interval,
-        "forwards": scored.forwards,
-        "baseline_forwards": summarise(theirs)["forwards"],
         "kept": bound.kept(scored.pair),
     }
 
