@@ -18,10 +18,10 @@ INTERVALS = (
 )
 ICE_CACHES = ("none", "dkv", "dkv:refresh=3")  # refreshing every 8 steps, the default, comes after ICE's last one
 ICE_NOTE = (
-    "ICE ends when the answer is sure, and leaves out what it had not decided of its thinking, mostly wordings. Such a "
-    "text is not well formed by design: compare right answers. It takes fewer steps than dKV-Cache waits before it "
-    "refreshes, while every step commits many tokens; so a shorter interval is shown as well. An answer that is sure by "
-    "old K/V is looked at again: only a forward over everything ends a run early."
+    "ICE ends when the answer is sure, and leaves out what it had not decided of its thinking, mostly wordings. Such "
+    "a text is not well formed by design: compare right answers. It takes fewer steps than dKV-Cache waits before it "
+    "refreshes, while every step commits many tokens; so a shorter interval is shown as well. An answer that is sure "
+    "by old K/V is looked at again: only a forward over everything ends a run early."
 )
 
 
