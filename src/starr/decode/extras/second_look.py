@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from starr.decode.canvas import Canvas, select
+from starr.decode.canvas import Canvas
 from starr.decode.extras.base import Guest
 from starr.decode.request import Request
-from starr.decode.stops.base import StopRule
+from starr.decode.stops.base import Ruled, StopRule
 from starr.model.load import Model
 
 
@@ -23,16 +23,20 @@ class SecondLook(Guest):
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
         super().__init__(model, requests, rows)
         self.eos_ids = torch.tensor(model.spec.eos_ids, device=model.device)
-        self.rules = {rule: self.rows[[rule in r.rules for r in self.requests]] for rule in looking(self.requests)}
+        served = [request if place in rows else None for place, request in enumerate(requests)]
+        self.rules: list[Ruled] = [
+            (rule, torch.tensor([r is not None and rule in r.rules for r in served], device=model.device))
+            for rule in looking(self.requests)
+        ]
 
     @classmethod
     def serves(cls, request: Request) -> bool:
         return request.cache.buffered and bool(looking([request]))
 
     def query(self, canvas: Canvas, query: Tensor) -> Tensor:
-        for rule, rows in self.rules.items():
-            near = rule.nears(select(canvas, rows), self.eos_ids)
-            query = query.index_copy(0, rows, query[rows] | (near[:, None] & canvas.valid[rows]))
+        for rule, rows in self.rules:
+            near = rule.nears(canvas, self.eos_ids) & rows
+            query = query | (near[:, None] & canvas.valid)
         return query
 
 
