@@ -67,6 +67,15 @@ def test_all_leaves_out_what_a_cache_refuses_and_says_so(run):
     assert run("race", "hello", "--strategies", "wino", "--cache", "dual").code == 2
 
 
+def test_all_leaves_out_what_smoothing_refuses_and_says_so(run):
+    result = run("race", "hello", "--strategies", "all", "--smoothing", "1", "--max-tokens", "8", "--json")
+    assert result.code == 0
+    ran = {row["strategy"].partition(":")[0] for row in json.loads(result.out)}
+    assert "starr" in ran
+    assert "wino" not in ran
+    assert "Left out wino: wino cannot be used with smoothing" in result.err
+
+
 def test_nothing_to_race(run):
     assert "--strategies" in run("race", "hello", "--strategies", " , ").line
 

@@ -145,7 +145,7 @@ def test_alone_equals_batched_equals_joined_late(block):
 
 def test_what_it_cannot_be_used_with_is_refused_in_one_line():
     model = tiny_model()
-    with pytest.raises(InputError, match="Smoothing cannot be used with wino"):
+    with pytest.raises(InputError, match="wino cannot be used with smoothing: its shadow block"):
         starr.generate(model, "a", strategy="wino", smoothing=1.0)
     with pytest.raises(InputError, match="Cache adaptive cannot be used: it compares masks as they are"):
         starr.generate(model, "a", cache="adaptive", smoothing=1.0)

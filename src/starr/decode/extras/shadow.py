@@ -39,8 +39,8 @@ class Shadow(Guest):
         if request.cache.buffered:
             request.refuse_cache(f"{request.strategy.name} needs its shadow block in a whole forward")
         if request.smoothing > 0:
-            rule = f"Smoothing cannot be used with {request.strategy.name}, whose shadow block is of plain masks."
-            raise InputError(rule, hint="Use smoothing 0.", param="smoothing")
+            rule = f"{request.strategy.name} cannot be used with smoothing: its shadow block is of plain masks."
+            raise InputError(rule, hint="Use smoothing 0.", param="strategy")
 
     @classmethod
     def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:

@@ -9,8 +9,8 @@ longest consistent run is committed, and one step more, by the prediction of its
 
 So the text is that of ``confidence``, in fewer forwards of more positions. Two things are outside of this: the last
 step that ``max_forwards`` allows commits what is left, and stop rules judge a step as a whole. A block begins without
-drafts. With a cache, temperature, guidance or a constraint, and on block-causal models, there are none: it is
-``confidence`` then.
+drafts. With a cache, temperature, guidance, smoothing or a constraint, and on block-causal models, there are none: it
+is ``confidence`` then.
 """
 
 from __future__ import annotations
