@@ -18,14 +18,13 @@ from starr.model.load import Model
 
 
 class SecondLook(Guest):
-    """The next forward of a row that a rule ``nears`` to end computes every position."""
+    """The next forward of a row that a rule ``nears`` to end computes every position; without a cache it does anyway."""
 
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
         super().__init__(model, requests, rows)
         self.eos_ids = torch.tensor(model.spec.eos_ids, device=model.device)
-        served = [request if place in rows else None for place, request in enumerate(requests)]
         self.rules: list[Ruled] = [
-            (rule, torch.tensor([r is not None and rule in r.rules for r in served], device=model.device))
+            (rule, torch.tensor([rule in request.rules for request in requests], device=model.device))
             for rule in looking(self.requests)
         ]
 
