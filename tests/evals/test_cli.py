@@ -11,7 +11,9 @@ import pytest
 import starr
 from starr.cli.main import main
 from starr.evals.grading import sandbox
-from starr.evals.run.results import WITH_END
+from starr.evals.run.results import ANSWER_ONLY, WITH_END
+from starr.plugins import register
+from tests.evals.toy import toy_task
 from tests.tiny import tiny_model
 
 
@@ -45,6 +47,14 @@ def test_the_column_with_end_is_explained(tmp_path, capsys):
     assert shown.err.count(WITH_END) == 1
     assert f"{WITH_END}." in (tmp_path / "runs" / "word-problems" / "report.html").read_text()
     assert "*with end*" in (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text()
+
+
+def test_a_task_without_a_rule_for_form_says_so(capsys, forget):
+    register(toy_task())
+    assert main(["eval", "toy", "--strategy", "threshold", *SMALL[:-1]]) == 0
+    assert capsys.readouterr().err.count(ANSWER_ONLY) == 1
+    assert main(["eval", "word-problems", "--strategy", "threshold", *SMALL[:-1]]) == 0
+    assert ANSWER_ONLY not in capsys.readouterr().err
 
 
 def test_no_line_is_wider_than_100_columns(capsys):

@@ -104,7 +104,7 @@ def completed(options: EvalOptions, runs: list[Run], habits: Habits) -> list[Run
 
 def show(results: dict[str, Any], out: Path, options: EvalOptions) -> None:
     """The results as a table or as JSON."""
-    from starr.evals.run.results import WITH_END
+    from starr.evals.run.report import notes
 
     if options.json:
         print(dump(results))
@@ -114,7 +114,8 @@ def show(results: dict[str, Any], out: Path, options: EvalOptions) -> None:
     if results["pairs"]:
         tables.append(table(PAIRS, [pair_line(pair) for pair in results["pairs"]]))
     print("\n\n".join(tables))
-    note(WITH_END, options.quiet)
+    for text in notes(results):
+        note(text, options.quiet)
     note(f"wrote {out}: samples.jsonl, results.json, report.html", options.quiet)
 
 

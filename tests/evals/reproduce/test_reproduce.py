@@ -13,7 +13,7 @@ from starr.evals.reproduce.bench import Measured
 from starr.evals.reproduce.calibrated import against_the_best
 from starr.evals.reproduce.front import MAIN_OPTION, front, front_runs
 from starr.evals.reproduce.result import Context, cell, save_figure, table
-from starr.evals.run.results import compare
+from starr.evals.run.results import ANSWER_ONLY, compare
 from starr.evals.run.runs import Run
 from tests.evals.toy import toy_bench
 
@@ -30,7 +30,7 @@ def test_result_writes_table_and_figure(name, bench, tmp_path):
     result, paths = reproduce(name, bench, f"starr reproduce {name}", tmp_path)
     assert [path.suffix for path in paths] == [".md", ".json", ".png", ".svg"]
     text = paths[0].read_text()
-    for needed in (result.title, f"starr reproduce {name}", "model tiny", f"{name}.png"):
+    for needed in (result.title, f"starr reproduce {name}", "model tiny", f"{name}.png", f"- {ANSWER_ONLY}."):
         assert needed in text
     body = json.loads(paths[1].read_text())
     assert body["rows"] == json.loads(json.dumps(list(result.rows)))
@@ -60,8 +60,8 @@ def test_table3_has_caches_and_in_place_prompting(tmp_path):
     assert [row["run"] for row in result.rows] == names
     positions = {row["run"]: row["positions"] for row in result.rows}
     assert positions["starr + dkv"] < positions["starr + dkv:refresh=3"] < positions["starr"]
-    assert "starr + ice-pp against starr: " in result.notes[-1]
-    assert "starr + dkv + ice-pp against starr + dkv: " in result.notes[-1]
+    assert "starr + ice-pp against starr: " in result.notes[-2]
+    assert "starr + dkv + ice-pp against starr + dkv: " in result.notes[-2]
 
 
 def test_a_pair_may_be_compared_in_another_grade(bench):

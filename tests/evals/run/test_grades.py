@@ -65,6 +65,8 @@ def test_the_line_so_far_tells_right_from_both(stats):
     ]  # fmt: skip
     line = so_far(SimpleNamespace(of=lambda run: samples), "starr")
     assert line.startswith("starr: 100.0 % right, 50.0 % both, ")
+    answers = [replace(sample, formed=None) for sample in samples]
+    assert so_far(SimpleNamespace(of=lambda run: answers), "starr").startswith("starr: 100.0 % right, 1.00 tokens")
 
 
 def test_figures_and_pairs_go_by_both(stats):

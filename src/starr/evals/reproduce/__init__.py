@@ -6,6 +6,7 @@ The paper's tables and figures, and ``front``, ``limit``, ``calibrated`` and ``p
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from starr.evals.reproduce.tables import (
     table5,
     table5_runs,
 )
-from starr.evals.run.results import machine, place_of
+from starr.evals.run.results import ANSWER_ONLY, machine, place_of
 from starr.evals.run.runs import Run
 
 RESULTS: dict[str, Callable[[Bench], Result]] = {
@@ -73,8 +74,10 @@ def check_name(name: str) -> list[str]:
 
 
 def reproduce(name: str, bench: Bench, command: str, folder: Path) -> tuple[Result, list[Path]]:
-    """Make one result and write its four files."""
+    """Make one result and write its four files; says so where only the answer is graded."""
     result = RESULTS[name](bench)
+    if bench.task.formed is None:
+        result = replace(result, notes=[*result.notes, f"{ANSWER_ONLY}."])
     paths = write_result(result, context(command, bench.checkpoint, bench.task.name), folder)
     write_index(folder)
     return result, paths

@@ -60,16 +60,14 @@ def spell(seconds: float) -> str:
 
 
 def so_far(store: Store, run: str, states: str = "") -> str:
-    """A run's shares, right and both right and formed, and its tokens per forward so far."""
+    """A run's shares, right and (where form is graded, too) both, and its tokens per forward so far."""
     samples = store.of(run)
     forwards = max(sum(s.forwards for s in samples), 1)
-    right, both = (
-        100 * sum(grades) / max(len(samples), 1) for grades in ([s.right for s in samples], [s.both for s in samples])
-    )
-    pace = sum(s.tokens for s in samples) / forwards
-    return " · ".join(
-        [f"{run}: {right:.1f} % right, {both:.1f} % both, {pace:.2f} tokens/forward", *([states] if states else [])]
-    )
+    shown = ("right", "both") if any(s.formed is not None for s in samples) else ("right",)
+    count = max(len(samples), 1)
+    grades = [f"{100 * sum(getattr(s, name) for s in samples) / count:.1f} % {name}" for name in shown]
+    pace = f"{sum(s.tokens for s in samples) / forwards:.2f} tokens/forward"
+    return " · ".join([f"{run}: {', '.join([*grades, pace])}", *([states] if states else [])])
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import Any
 
 from starr.errors import counted
 from starr.evals.run.picture import scatter
-from starr.evals.run.results import WITH_END, place_of
+from starr.evals.run.results import ANSWER_ONLY, WITH_END, has_form, place_of
 from starr.evals.run.store import Sample, Store
 from starr.options import EVAL, options_at
 
@@ -56,8 +56,7 @@ def page(results: Mapping[str, Any], samples: Mapping[str, Sequence[Sample]]) ->
     parts = [
         f"<h1>{escape(title)}</h1><p class=note>{escape(facts(results))}</p>",
         run_table(results["runs"]),
-        f"<p class=note>{escape(WITH_END)}.</p>",
-        "" if has_form(results) else "<p class=note>Only the answer is graded, not how it is written.</p>",
+        *(f"<p class=note>{escape(text)}.</p>" for text in notes(results)),
         kind_table(results["runs"]),
         f"<div class=picture>{picture}</div>",
         pair_table(results["pairs"]),
@@ -68,6 +67,11 @@ def page(results: Mapping[str, Any], samples: Mapping[str, Sequence[Sample]]) ->
         f"<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>{escape(title)}</title><style>{STYLE}</style><body>{body}</body></html>\n"
     )
+
+
+def notes(results: Mapping[str, Any]) -> list[str]:
+    """What a reader must know of the tables, on a page as on a terminal."""
+    return [WITH_END] if has_form(results) else [WITH_END, ANSWER_ONLY]
 
 
 def facts(results: Mapping[str, Any]) -> str:
@@ -118,11 +122,6 @@ def three(run: Mapping[str, Any]) -> list[str]:
         "–" if run[name] is None else f"{share(run[name])}<br><small>{interval(run[f'{name}_interval'])}</small>"
         for name in ("right", "formed", "both")
     ]
-
-
-def has_form(results: Mapping[str, Any]) -> bool:
-    """Whether a run was graded for its form, too."""
-    return any(run["formed"] is not None for run in results["runs"])
 
 
 def kind_table(runs: Sequence[Mapping[str, Any]]) -> str:

@@ -19,6 +19,8 @@ from starr.evals.stats import bootstrap, paired, percentile, wilson
 CODE_TASKS = ("humaneval", "mbpp", "list-functions")
 WITH_END = "with end: tokens per forward when the end-of-text and the canvas after it are counted, too"
 """The column's meaning, for the notes of every table that has it."""
+ANSWER_ONLY = "Only the answer is graded, not how it is written: both is right"
+"""What is said of tasks without ``formed``."""
 
 
 def summarise(samples: Sequence[Sample]) -> dict[str, Any]:
@@ -106,6 +108,11 @@ def results_of(store: Store, settings: Mapping[str, Any], runs: Sequence[str]) -
     body["machine"] = machine()
     body["date"] = datetime.now(UTC).isoformat(timespec="seconds")
     return body
+
+
+def has_form(results: Mapping[str, Any]) -> bool:
+    """Whether a run was graded for its form, too."""
+    return any(run["formed"] is not None for run in results["runs"])
 
 
 def write_results(store: Store, results: Mapping[str, Any]) -> Path:
