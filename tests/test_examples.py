@@ -26,6 +26,13 @@ QUOTED = re.compile(r'(?<!")"(?!")([^"\n]+)"|<textarea[^>]*>([^<]+)<')
 TOM = "Tom has 12 apples. Tom buys 8 more. Then Tom gives 5 to a friend. How many apples does Tom have now?"
 MIA = "Mia starts with 50 shells. Then she gives 5 to a friend. After that, Mia drops 6. How many shells does Mia have?"
 SOLVED = {TOM: 12 + 8 - 5, MIA: 50 - 5 - 6}
+SMALL = {
+    "Tom has 3 apples.": 3,
+    "Tom has 3 apples. How many apples does Tom have?": 3,
+    "Tom has 3 apples. Tom buys 4 more. How many apples does Tom have?": 3 + 4,
+    "Tom has 3 apples. Then he gives 1 to a friend. How many apples does Tom have?": 3 - 1,
+    "Ben has 4 bags with 5 eggs in each. How many eggs does Ben have?": 4 * 5,
+}
 FUNCTIONS = {
     "Write a function that keeps the even numbers and adds them all up.": lambda xs: sum(x for x in xs if x % 2 == 0),
     "Write a function that keeps the even numbers, adds 3 to each and returns the sum.": lambda xs: sum(
@@ -63,7 +70,6 @@ def test_the_example_of_smoothing_is_answered_rightly():
     assert f'"{MIA}" --smoothing 1' in (ROOT / "docs" / "guide.md").read_text(encoding="utf8")
     answer = starr.generate(starr.load(), MIA, smoothing=1.0).text
     assert answer.endswith(f"#### {SOLVED[MIA]}")
-
 
 
 def text_of(page: Path) -> str:
@@ -112,6 +118,13 @@ def test_the_bundled_model_answers_rightly(model, options):
         names = {}
         exec(text, names)  # what a test of ours asked for, in its own words
         assert [names["f"](list(given)) for given in LISTS] == [rule(given) for given in LISTS]
+
+
+@pytest.mark.parametrize("strategy", ["confidence", "threshold", "starr"])
+def test_the_bundled_model_knows_small_numbers(model, strategy):
+    """As people write them to try a model; none of these is printed."""
+    texts = [run.text for run in starr.generate(model, list(SMALL), strategy=strategy, max_tokens=64)]
+    assert [text.rpartition("#### ")[2] for text in texts] == [str(value) for value in SMALL.values()]
 
 
 def test_the_bundled_model_fills_holes_rightly(model):
