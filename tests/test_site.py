@@ -50,6 +50,26 @@ def test_the_readme_is_short_and_its_table_is_the_stored_result():
     assert readme_table.table(result) in README
 
 
+def test_what_the_readme_says_of_the_fitted_rule_is_stored():
+    """Forwards of the best peer over the rule's, of both models, and what is lost beyond doubt."""
+    ratios, lost = {}, {}
+    for path in (ROOT / "docs" / "results").glob("calibrated*.json"):
+        body = json.loads(path.read_text())
+        told = r"has (\S+) \(\S+ to (\S+)\) points and (\S+) x fewer forwards"
+        points, high, ratio = map(float, re.search(told, body["notes"][-1]).groups())
+        ratios.setdefault(body["task"], []).append(ratio)
+        if high < 0:
+            lost[path.stem] = points
+    words, grids = ratios["word-problems"], {f"{ratio:.1f}" for ratio in ratios["grids"]}
+    others = ratios["list-functions"] + ratios["lines"]
+    text = " ".join(README.split())
+    assert f"{min(words):.1f} to {max(words):.1f} times fewer forwards than the best peer on word problems" in text
+    assert f"{min(others):.1f} to {max(others):.1f} times fewer on functions and lines" in text
+    assert f"{' to '.join(sorted(grids))} times fewer on grids" in text
+    assert lost == {"calibrated-lines-bundled-dream": -2.7}
+    assert "on Dream's lines it loses 2.7 points, elsewhere nothing that 300 items can show" in text
+
+
 def test_what_the_results_say_together_is_written_from_them():
     folder = ROOT / "docs" / "results"
     assert about_results.about(folder) == (folder / "about.md").read_text(encoding="utf8")
