@@ -64,7 +64,7 @@ define land  # folder, name
 	$(BIN)/python -m training.export runs/$(1)/last.safetensors runs/tokenizer src/starr/model/$(1)
 	$(BIN)/python -m training.golden runs/$(1)/last.safetensors runs/tokenizer tests/model/$(1)_golden.json --model $(2)
 	$(BIN)/python -m training.plot runs/$(1)/log.jsonl src/starr/model/$(1)/training.svg
-	$(BIN)/python -m training.evaluate --model $(2) --out src/starr/model/$(1)/results.json
+	$(BIN)/python -m training.evaluate --model $(2) --dtype bfloat16 --out src/starr/model/$(1)/results.json
 endef
 
 # Browser tests need Debian's chromium. Without it, and without the right to install it, they are skipped.

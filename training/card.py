@@ -37,7 +37,7 @@ Loss and held-out shares are in `training.svg`; how to train it again is in `tra
 ## Grades
 
 {cache}, greedy, bfloat16, on the first n of the fixed test problems, whose kinds come in turn;
-`python -m training.evaluate --model {name} --limit N` prints these tables (`--show
+`python -m training.evaluate --model {name} --dtype bfloat16 --limit N` prints these tables (`--show
 src/starr/model/{folder}/results.json` prints them again without decoding). `confidence` is one token per step,
 `confidence:steps=…` four per step.
 """

@@ -1,11 +1,15 @@
 import json
+import re
+from pathlib import Path
 
 import pytest
 
 from starr.model.files.hub import bundled_folder
 from tests.packaged import each_packaged
 from training.card import with_tables
+from training.data import Mix
 from training.evaluate import STRATEGIES, TASKS, tables
+from training.train import mix
 
 
 @pytest.mark.parametrize("name", each_packaged())
@@ -13,6 +17,20 @@ def test_the_card_has_the_tables_of_the_stored_results(name):
     folder = bundled_folder(name)
     card = (folder / "README.md").read_text(encoding="utf8")
     assert card == with_tables(card, tables(json.loads((folder / "results.json").read_text())))
+
+
+@pytest.mark.parametrize("name", each_packaged())
+def test_the_cards_command_names_the_dtype_of_its_tables(name):
+    """Without it a machine takes the dtype that is fastest there, and prints other numbers."""
+    card = " ".join((bundled_folder(name) / "README.md").read_text(encoding="utf8").split())
+    (told,) = re.findall(r"`(python -m training.evaluate [^`]+)`", card)
+    assert "--dtype bfloat16" in told
+    assert name == "bundled" or f"--model {name} " in told
+
+
+def test_the_mix_that_is_printed_can_be_typed():
+    (told,) = re.findall(r"`--mix (\S+)`", (Path(__file__).parents[2] / "training" / "README.md").read_text())
+    assert mix(told) != Mix()
 
 
 def test_tables_of_a_card_are_replaced_and_its_text_stays():
