@@ -11,10 +11,11 @@ from starr.errors import InputError
 from starr.evals.reproduce import RESULTS, check_name, paper, reproduce
 from starr.evals.reproduce.bench import Measured
 from starr.evals.reproduce.calibrated import against_the_best
-from starr.evals.reproduce.front import MAIN_OPTION, front, front_runs
+from starr.evals.reproduce.front import AUP_NOTE, MAIN_OPTION, front, front_runs
 from starr.evals.reproduce.result import Context, cell, save_figure, table
 from starr.evals.run.results import ANSWER_ONLY, compare
 from starr.evals.run.runs import Run
+from starr.evals.stats import aup
 from tests.evals.toy import toy_bench
 
 QUICK = [name for name in RESULTS if name not in ("front", "table3")]
@@ -109,6 +110,8 @@ def test_front_ranks_by_area(bench, tmp_path):
     result = front(bench, ("threshold", "confidence"))
     areas = result.data["aup"]
     assert list(areas.values()) == sorted(areas.values(), reverse=True)
+    assert AUP_NOTE in result.notes
+    assert aup([(4.6, 47.0)], 97.0) > aup([(0.6, 97.0), (2.2, 94.0)], 97.0), "what the note says"
     assert {row["strategy"] for row in result.rows} == {"threshold", "confidence"}
     names = {row["run"] for row in result.rows}
     assert set(result.data["pareto"]) <= names

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 TAU = (0.95, 0.9, 0.8, 0.6)
 SHARES = (2, 4, 8, 16)  # tokens per step of strategies with a fixed number of steps
 Sweeps = Mapping[str, Sequence[Measured]]
+AUP_NOTE = (
+    "AUP counts the most careful setting of a strategy in full, however wrong it is: one that is fast and wrong at "
+    "every setting may stand above one that is right. Read it beside PBx."
+)
 
 # family → strategy → its main option and values; ``steps`` are the canvas divided by the values
 FAMILIES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
@@ -109,7 +113,10 @@ def front(bench: Bench, names: Sequence[str] = tuple(MAIN_OPTION)) -> Result:
         f"and named: the Pareto front, where no other point has more both in as few forwards. {INTERVALS} AUP is "
         f"d3LLM's area under both (%) over tokens per forward, best {best:.1f} %; PBx is ParallelBench's largest "
         "number of tokens per forward with at least x % both, on lines between points.",
-        notes=[f"The strategies are ordered by AUP. Speed-ups and differences are against {base.run.name}.", *left_out],
+        notes=[
+            f"The strategies are ordered by AUP. Speed-ups and differences are against {base.run.name}.",
+            AUP_NOTE, *left_out,
+        ],
         size=(13.0, 15.0), data={"aup": {name: areas[name] for name in ranked}, "pareto": pareto(sweeps)},
     )  # fmt: skip
 
