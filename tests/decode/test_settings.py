@@ -2,9 +2,11 @@
 
 import torch
 
+from starr.api import Options, request_of, run_all
 from starr.decode.request import Sampling
 from starr.decode.settings import settings_of
 from tests.decode.rows import request
+from tests.tiny import tiny_model
 
 CPU = torch.device("cpu")
 
@@ -32,3 +34,18 @@ def test_each_row_keeps_its_own_options():
     assert settings.endless
     assert "shadow" in settings.signals
     assert [(cache.name, rows.tolist()) for cache, rows in settings.caches] == [("none", [0, 2]), ("dual", [1])]
+
+
+def test_a_row_keeps_the_order_of_its_rules_whoever_stands_beside_it():
+    """Prophet commits all masks, ICE drops those of its thinking: the first of the two has its way."""
+    model = tiny_model()
+    given = {"ice": "ice:steps=1,answer=2,mark=S{}:,lead=#,threshold=0", "max_tokens": 16}
+    rows = [
+        request_of(model, "ab", Options(stop_rule=rule, **given))
+        for rule in ("none", "prophet:early=0,middle=0,late=0")
+    ]
+    alone = [run_all(model, [row], 1)[0].tokens for row in rows]
+    assert len(alone[0]) < len(alone[1])
+    assert [found.tokens for found in run_all(model, rows, 2)] == alone
+    ordered = settings_of(rows, [False, False], CPU).rules
+    assert [rule.name for rule, at in ordered if at[1]] == ["prophet", "ice"]

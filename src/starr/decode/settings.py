@@ -10,7 +10,7 @@ from torch import Tensor
 
 from starr.decode.caches.base import Cache
 from starr.decode.request import Request
-from starr.decode.stops.base import Ruled
+from starr.decode.stops.base import Ruled, StopRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class RowSettings:
     """Options of B rows. Tensors are (B,) unless said; None where no row needs it."""
 
     caches: list[tuple[Cache, Tensor]]  # each cache with its rows (K,) int64
-    rules: list[Ruled]  # each stop rule with its rows (B,) bool
+    rules: list[Ruled]  # stop rules with their rows (B,) bool, each row's in its own order
     plain: Tensor  # (K,) int64: rows of whole forwards
     buffered: Tensor  # (K,) int64: rows with a K/V buffer
     signals: frozenset[str]
@@ -52,15 +52,15 @@ def settings_of(requests: Sequence[Request], claimed: Sequence[bool], device: to
 
     sampled = any(r.sampling.temperature > 0 for r in requests)
     caches = {r.cache: rows_where(lambda other, cache=r.cache: other.cache == cache) for r in requests}  # type: ignore[misc]
-    rules = dict.fromkeys(rule for r in requests for rule in r.rules)
+    rules = in_order([r.rules for r in requests])
     return RowSettings(
         caches=list(caches.items()),
-        rules=[(rule, flags([rule in r.rules for r in requests])) for rule in rules],
+        rules=[(rule, flags(rows)) for rule, rows in rules],
         plain=own_rows(buffered=False),
         buffered=own_rows(buffered=True),
         signals=frozenset().union(
             *(r.strategy.signals for r in requests),
-            *(rule.signals for rule in rules),
+            *(rule.signals for rule, _ in rules),
             *({"distribution"} for r in requests if r.candidates),
         ),
         revokes=flags([r.strategy.revokes() for r in requests]),
@@ -73,3 +73,15 @@ def settings_of(requests: Sequence[Request], claimed: Sequence[bool], device: to
         endless=any(not r.ends for r in requests),
         eos_last=values(lambda r: r.sampling.eos == "last", False),
     )
+
+
+def in_order(rules: Sequence[Sequence[StopRule]]) -> list[tuple[StopRule, list[bool]]]:
+    """Rules with the rows that they are for: the first ones of all rows, then the second ones, and so on.
+
+    The first rule to end a row has its way, so a row's order may not depend on its neighbours.
+    """
+    found = []
+    for place in range(max(map(len, rules), default=0)):
+        here = [own[place] if place < len(own) else None for own in rules]
+        found += [(rule, [own == rule for own in here]) for rule in dict.fromkeys(here) if rule is not None]
+    return found
