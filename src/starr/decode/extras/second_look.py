@@ -18,7 +18,7 @@ from starr.model.load import Model
 
 
 class SecondLook(Guest):
-    """The next forward of a row that a rule ``nears`` to end computes every position; without a cache it does anyway."""
+    """The next forward of a row that a rule ``nears`` to end computes every position, as it does without a cache."""
 
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
         super().__init__(model, requests, rows)
