@@ -87,8 +87,7 @@ def check(request, result) -> None:
 
 @pytest.mark.parametrize("shift", [False, True], ids=["llada", "dream"])
 def test_thousand_random_runs(shift):
-    """All strategies and options, rows of different strategies in one batch: 500 runs for each family."""
-    """500 runs of random weights each way: 100 on each of five models, all strategies side by side in batches of 16."""
+    """All strategies and options side by side in batches of 16: 100 runs on each of five models of either family."""
     for seed in range(5):
         model, rnd = tiny_model(shift=shift, seed=seed), random.Random(f"{shift} {seed}")
         run_checked(model, [random_request(model, rnd, NAMES[i % len(NAMES)]) for i in range(100)])
