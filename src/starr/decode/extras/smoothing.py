@@ -1,11 +1,12 @@
 """Masks that carry what was last predicted there (dInfer's smoothed iteration, arXiv:2510.08666).
 
-A mask's input is E[mask] + w * sum over v of q(v) E[v]: q is the distribution that was last proposed from at that
-position, E the model's embeddings, w the request's ``smoothing``. A position that was never observed, or is held, gets
-nothing on top. dInfer raises w from 0.15 to 0.3 over the forwards and lowers its bar besides; here w is a constant
-(`python -m benchmarks.smooth` shows what it is worth). With blocks dInfer feeds the masks after the open one, too; here
-they are not observed, and stay plain. What is fed back is on no grid, so a model that amplifies noise may tell batches
-apart; the trained ones do not. Letters: B rows, C columns, O observed positions, D width.
+A mask's input is E[mask] + w * sum over v of q(v) E[v]: q is the model's last distribution at that position (guided and
+constrained, but before temperature), E its embeddings, w the request's ``smoothing``. A position that was never
+observed, or is held, gets nothing on top. dInfer raises w from 0.15 to 0.3 over the forwards and lowers its bar
+besides; here w is a constant (`python -m benchmarks.smooth` shows what it is worth). With blocks dInfer feeds the masks
+after the open one, too; here they are not observed, and stay plain. What is fed back is on no grid, so a model that
+amplifies noise may tell batches apart; the trained ones do not. Letters: B rows, C columns, O observed positions, D
+width.
 """
 
 from __future__ import annotations
