@@ -9,7 +9,7 @@ from PIL import Image
 from starr.decode.strategies import strategies, strategy
 from starr.errors import InputError
 from starr.evals.reproduce import RESULTS, check_name, paper, reproduce
-from starr.evals.reproduce.bench import Measured
+from starr.evals.reproduce.bench import Measured, ratio
 from starr.evals.reproduce.calibrated import against_the_best
 from starr.evals.reproduce.front import AUP_NOTE, MAIN_OPTION, front, front_runs
 from starr.evals.reproduce.result import Context, cell, save_figure, table
@@ -57,12 +57,21 @@ def test_table3_has_caches_and_in_place_prompting(tmp_path):
     bench = toy_bench(tmp_path / "bench", count=3, max_tokens=48)
     result, _ = reproduce("table3", bench, "c", tmp_path)
     plain = ["starr", "starr + dkv", "starr + dkv:refresh=3"]
-    names = ["confidence", *plain, *(f"{name} + ice-pp" for name in plain)]
+    names = ["confidence", *(f"{name}{ice}" for ice in ("", " + ice-pp", " + ice-pp:threshold=2") for name in plain)]
     assert [row["run"] for row in result.rows] == names
     positions = {row["run"]: row["positions"] for row in result.rows}
     assert positions["starr + dkv"] < positions["starr + dkv:refresh=3"] < positions["starr"]
     assert "starr + ice-pp against starr: " in result.notes[-2]
-    assert "starr + dkv + ice-pp against starr + dkv: " in result.notes[-2]
+    assert "starr + dkv + ice-pp against starr + dkv: right " in result.notes[-2]
+    assert "starr + dkv + ice-pp:threshold=2 against starr + dkv: right " in result.notes[-2]
+
+
+def test_ratios_are_over_the_items_that_both_have(bench):
+    (found,) = bench.measure([bench.run("confidence")])
+    many = [replace(found.samples[0], index=index, forwards=10 * index) for index in range(1, 5)]
+    few = [replace(found.samples[0], index=index, forwards=5) for index in (1, 2)]
+    assert ratio(many, few, "forwards") == (10 + 20) / 10
+    assert ratio(few, many, "forwards") == 10 / 30
 
 
 def test_a_pair_may_be_compared_in_another_grade(bench):

@@ -50,7 +50,9 @@ def test_a_line_is_right_exactly_where_the_rule_says(kind):
 
 def test_a_line_is_formed_without_strange_or_repeated_names():
     problem = line_problem("shuffle")
-    assert lines.formed(problem, "1 Mia 2 Tom")
+    assert lines.formed(problem, "1 Ana 2 Tom")
+    told = {kind for kind in lines.KINDS if lines.formed(line_problem(kind), "1 Mia 2 Tom")}
+    assert told == {"insert", "replace", "insert-any", "replace-any"}, "the others' prompts have no new name"
     for text in ("1 Tom 2 Tom", "1 Tom 3 Ana", "1 Tom 2 Eva", "1 Tom 2", "", "Tom Ana", "1 Tom, 2 Ana", "1 Tom  2 Ana"):
         assert not lines.formed(problem, text), text
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from starr.decode.strategies.calibrated.rule import FittedRule, find_rule
@@ -127,10 +126,6 @@ class Bench:
                 self.local.decode(work, self.store)
         return self.samples(run, wanted)
 
-    def fewest_forwards(self) -> float:
-        """The limit: mean forwards of the oracle."""
-        return mean(sample.forwards for sample in self.oracle())
-
     def traces(self, run: Run, count: int) -> list[Trace]:
         """Full traces of the first ``count`` items, in order; decoded once for all results."""
         if (run, count) not in self.traced:
@@ -149,12 +144,12 @@ def against(bench: Bench, base: Measured, measured: Sequence[Measured]) -> list[
 
     Speed-up three ways, because they differ: in forwards, in positions recomputed, and in seconds of this machine.
     """
-    fewest = bench.fewest_forwards()
-    return [row(base, found, fewest) for found in measured]
+    limit = bench.oracle()
+    return [row(base, found, limit) for found in measured]
 
 
-def row(base: Measured, found: Measured, fewest: float) -> dict[str, Any]:
-    """One run's line of a table, compared with the baseline."""
+def row(base: Measured, found: Measured, limit: Sequence[Sample]) -> dict[str, Any]:
+    """One run's line of a table, compared with the baseline and with the limit's samples over the items they share."""
     ours, theirs = found.figures, base.figures
     low, high = ours["both_interval"]
     pair = None if found is base else compare(found.samples, base.samples)
@@ -169,15 +164,22 @@ def row(base: Measured, found: Measured, fewest: float) -> dict[str, Any]:
         "McNemar p": None if pair is None else round(pair["mcnemar_p"], 3),
         "forwards": round(ours["forwards"], 1),
         "forwards interval": "{:.1f} to {:.1f}".format(*ours["forwards_interval"]),
-        "forwards / limit": round(ours["forwards"] / fewest, 2),
+        "forwards / limit": round(ratio(found.samples, limit, "forwards"), 2),
         "positions": round(ours["positions"]),
         "positions interval": "{:.0f} to {:.0f}".format(*ours["positions_interval"]),
         "tokens/forward": round(ours["tokens_per_forward"], 2),
         "tokens/s": round(ours["time"]["tokens_per_second"], 1),
-        "speed-up (forwards)": round(theirs["forwards"] / ours["forwards"], 2),
-        "speed-up (positions)": round(theirs["positions"] / ours["positions"], 2),
+        "speed-up (forwards)": round(ratio(base.samples, found.samples, "forwards"), 2),
+        "speed-up (positions)": round(ratio(base.samples, found.samples, "positions"), 2),
         "speed-up (seconds)": round(seconds_each(theirs) / max(seconds_each(ours), 1e-9), 2),
     }
+
+
+def ratio(first: Sequence[Sample], second: Sequence[Sample], figure: str) -> float:
+    """How many times the second's figure the first's is, over the items that both have."""
+    there = {sample.index: getattr(sample, figure) for sample in second}
+    shared = [sample for sample in first if sample.index in there]
+    return float(sum(getattr(s, figure) for s in shared) / sum(there[s.index] for s in shared))
 
 
 def seconds_each(figures: dict[str, Any]) -> float:

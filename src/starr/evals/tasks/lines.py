@@ -95,7 +95,8 @@ def is_answer(problem: Problem, found: list[str]) -> bool:
 
 def formed(problem: Problem, text: str) -> bool:
     """Whether ``text`` is a line as prompts write it: names of the prompt, none of them twice, numbered from one."""
-    known = {*problem.facts["line"], problem.facts["new"]}
+    new = [problem.facts["new"]] if problem.kind.startswith(("insert", "replace")) else []
+    known = {*problem.facts["line"], *new}
     names = text.split()[1::2]
     return text.strip() == numbered(names) and set(names) <= known and len(set(names)) == len(names) > 0
 
