@@ -189,8 +189,8 @@ def settle(
     """The actions of a row's window that go together, and the places that take their proposal after all.
 
     Revoked positions are masks again before the commits are looked at. If none of the commits fits, because the
-    strategy wrote tokens of its own, the surest position takes its proposal, which does. Revocations stay fewer than
-    commits.
+    strategy wrote tokens of its own, the surest position takes its proposal, which does. Where a commit was given up,
+    revocations are, too, until they are fewer than the commits that are left; not in literal rows.
     """
     walk, first = Walk(each.walk.reach, each.walk.symbols), each.window[0]
     done = list(action)
