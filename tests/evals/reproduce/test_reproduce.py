@@ -101,9 +101,9 @@ def test_index_lists_every_result_in_the_folder(bench, tmp_path):
     for name in ("table1", "zones"):
         reproduce(name, bench, f"starr reproduce {name}", tmp_path)
     index = (tmp_path / "README.md").read_text()
-    assert "(table1.md): `starr reproduce table1`" in index
+    assert f"(table1.md), {bench.model.name}: `starr reproduce table1`" in index
     assert "[A page of our own](own.md)" in index
-    assert "(zones.md): `starr reproduce zones`" in index
+    assert f"(zones.md), {bench.model.name}: `starr reproduce zones`" in index
 
 
 def test_samples_are_shared_between_results(bench, tmp_path, monkeypatch):

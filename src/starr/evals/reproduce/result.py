@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -69,7 +70,8 @@ def write_index(folder: Path) -> Path:
             continue
         page = body.get("page", f"{path.stem}.md")
         told.add(page)
-        lines.append(f"- [{body['title']}]({page}): `{body['command']}` ({body['date']}, {body['machine']})")
+        models = re.sub(r" \(weights [^)]*\)", "", body["model"])
+        lines.append(f"- [{body['title']}]({page}), {models}: `{body['command']}` ({body['date']}, {body['machine']})")
     for path in (page for page in sorted(folder.glob("*.md")) if page.name not in told):
         lines.append(f"- [{path.read_text(encoding='utf8').splitlines()[0].lstrip('# ')}]({path.name})")
     index = folder / "README.md"
