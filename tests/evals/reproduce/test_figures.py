@@ -6,7 +6,7 @@ import matplotlib
 import pytest
 
 from starr.evals.reproduce.figures import colours, log_axis, share_axis
-from starr.evals.reproduce.front import FAMILIES, front
+from starr.evals.reproduce.front import FAMILIES, SIDES, front, offsets
 from starr.evals.reproduce.over import draw, table1_over
 from starr.evals.reproduce.parallel import TOGETHER, parallel, parallel_runs
 from tests.evals.toy import toy_bench
@@ -65,6 +65,14 @@ def test_the_front_has_a_row_of_panels_per_family_with_threshold_in_grey(bench):
     grey = [any(line.get_color() == "0.65" for line in panel.get_lines()) for panel in panels]
     assert grey == [True, True, False, False, True, True]  # its own family shows threshold in colour
     pyplot.close(figure)
+
+
+def test_numbers_of_points_that_lie_together_stand_on_different_sides():
+    assert offsets([(0.0, 0.0), (100.0, 50.0)]) == [SIDES[0], SIDES[0]]
+    assert len(set(offsets([(0.0, 0.0), (1.0, 1.0), (0.0, 2.0)]))) == 3
+    crowd = offsets([(0.0, 0.0)] * (len(SIDES) + 1))
+    assert set(crowd) == set(SIDES)
+    assert crowd[-1] == SIDES[0]
 
 
 def test_tokens_per_step_share_their_runs_with_the_front(bench):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 TAU = (0.95, 0.9, 0.8, 0.6)
 SHARES = (2, 4, 8, 16)  # tokens per step of strategies with a fixed number of steps
 Sweeps = Mapping[str, Sequence[Measured]]
+SIDES = ((-8, 6), (8, 6), (-8, -11), (8, -11), (0, 10), (0, -15))  # of a ring, for its number
 AUP_NOTE = (
     "AUP counts the most careful setting of a strategy in full, however wrong it is: one that is fast and wrong at "
     "every setting may stand above one that is right. Read it beside PBx."
@@ -196,13 +197,29 @@ def line(axes: Axes, found: Sequence[Measured], cost: str, **style: Any) -> None
     axes.errorbar(at, shares, yerr=bars, xerr=sides, linewidth=1, elinewidth=0.5, markersize=5, clip_on=False, **style)
 
 
+def offsets(points: Sequence[tuple[float, ...]]) -> list[tuple[int, int]]:
+    """Where the number of each point stands, in typographic points from it: the first side that hides no other number.
+
+    It is the first side of all where every one is taken.
+    """
+    taken: list[tuple[float, float]] = []
+    chosen = []
+    for x, y in points:
+        spots = {side: (x + side[0], y + side[1]) for side in SIDES}
+        free = (s for s, (a, b) in spots.items() if all(abs(a - c) > 6 or abs(b - d) > 8 for c, d in taken))
+        chosen.append(next(free, SIDES[0]))
+        taken.append(spots[chosen[-1]])
+    return chosen
+
+
 def ring(axes: Axes, found: Sequence[Measured], best: Sequence[str]) -> None:
     """Numbered rings around the points of the Pareto front, and their names in the corner that curves leave free."""
     kept = sorted((m for m in found if m.run.name in best), key=lambda m: float(m.figures["forwards"]))
-    for number, m in enumerate(kept, 1):
-        at = (m.figures["forwards"], share(m))
+    points = [(float(m.figures["forwards"]), share(m)) for m in kept]
+    beside = offsets([tuple(axes.transData.transform(at) * 72 / axes.figure.dpi) for at in points])
+    for number, (at, offset) in enumerate(zip(points, beside, strict=True), 1):
         axes.plot(*at, "o", markersize=10, markerfacecolor="none", color="black", clip_on=False)
-        axes.annotate(str(number), at, xytext=(-5, 7), textcoords="offset points", fontsize=7, ha="right", zorder=5)
+        axes.annotate(str(number), at, xytext=offset, textcoords="offset points", fontsize=7, ha="center", zorder=5)
     names = "\n".join(f"{number} {m.run.name}" for number, m in enumerate(kept, 1))
     axes.text(
         0.98, 0.03, names, transform=axes.transAxes, ha="right", va="bottom", fontsize=7,
