@@ -16,9 +16,15 @@ FIRST = 300  # items of a point that is compared
 WHOLE = 1000  # items of Table 1
 TRACED = 100  # items of pages that need whole traces, and of the slowest points of the front
 SLOW = {"confidence": FIRST}  # one token per step on a long canvas
-SLOWER = dict.fromkeys(  # and those that need about as many forwards at every setting
-    ("remdm_llada", *(f"remdm_llada:loops={loops}" for loops in (4, 8, 16)), "saber", "saber:least=1"), TRACED
-)
+SLOWER = (  # and those that need about as many forwards at every setting
+    "remdm_llada", "remdm_llada:loops=4", "remdm_llada:loops=8", "remdm_llada:loops=16", "saber", "saber:least=1"
+)  # fmt: skip
+SLOWEST = {  # points of the front with fewer items: more than 40 forwards of 128 positions each
+    "list-functions": dict.fromkeys(SLOWER, TRACED),
+    "word-problems": dict.fromkeys(
+        (*SLOWER, *(f"{name}:steps=64" for name in ("freedave", "margin", "entropy", "random", "origin"))), TRACED
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -60,7 +66,7 @@ def every_step(models: Sequence[str]) -> Iterator[Step]:
     yield Step("sensitivity", first, TASKS[0], FIRST)
     for model in models:
         yield from (Step("table1", model, task, WHOLE, oracle) for task in LONG)
-    yield from (Step("front", first, task, FIRST, SLOWER) for task in LONG)
+    yield from (Step("front", first, task, FIRST, SLOWEST[task]) for task in LONG)
 
 
 def chosen(models: Sequence[str], tasks: Sequence[str], pages: Sequence[str] | None, most: int | None) -> list[Step]:

@@ -1,6 +1,7 @@
 """Figures: no colour twice, axes that hold every interval, numbers that people read."""
 
 import itertools
+from dataclasses import replace
 
 import matplotlib
 import pytest
@@ -65,6 +66,13 @@ def test_the_front_has_a_row_of_panels_per_family_with_threshold_in_grey(bench):
     grey = [any(line.get_color() == "0.65" for line in panel.get_lines()) for panel in panels]
     assert grey == [True, True, False, False, True, True]  # its own family shows threshold in colour
     pyplot.close(figure)
+
+
+def test_points_with_fewer_items_are_named(bench):
+    names = ("confidence", "threshold")
+    assert not any("fewer items" in note for note in front(bench, names).notes)
+    (note,) = (n for n in front(replace(bench, fewer={"threshold:tau=0.8": 2}), names).notes if "fewer items" in n)
+    assert note.endswith(": threshold:tau=0.8 (2).")
 
 
 def test_numbers_of_points_that_lie_together_stand_on_different_sides():

@@ -116,10 +116,17 @@ def front(bench: Bench, names: Sequence[str] = tuple(MAIN_OPTION)) -> Result:
         "number of tokens per forward with at least x % both, on lines between points.",
         notes=[
             f"The strategies are ordered by AUP. Speed-ups and differences are against {base.run.name}.",
-            AUP_NOTE, *left_out,
+            AUP_NOTE, *few_items(sweeps), *left_out,
         ],
         size=(13.0, 15.0), data={"aup": {name: areas[name] for name in ranked}, "pareto": pareto(sweeps)},
     )  # fmt: skip
+
+
+def few_items(sweeps: Sweeps) -> list[str]:
+    """A note on the points that have fewer items than others, if there are any."""
+    counts = {m.run.name: int(m.figures["n"]) for found in sweeps.values() for m in found}
+    few = [f"{name} ({count})" for name, count in counts.items() if count < max(counts.values())]
+    return [f"Slow points have fewer items, the first ones, and are less sure: {', '.join(few)}."] if few else []
 
 
 def split_usable(bench: Bench, names: Sequence[str]) -> tuple[list[str], list[str]]:
