@@ -19,11 +19,10 @@ SLOW = {"confidence": FIRST}  # one token per step on a long canvas
 SLOWER = (  # and those that need about as many forwards at every setting
     "remdm_llada", "remdm_llada:loops=4", "remdm_llada:loops=8", "remdm_llada:loops=16", "saber", "saber:least=1"
 )  # fmt: skip
-SLOWEST = {  # points of the front with fewer items: more than 40 forwards of 128 positions each
+TWO = tuple(f"{name}:steps=64" for name in ("freedave", "margin", "entropy", "random", "origin", "remdm"))
+SLOWEST = {  # points of the front with fewer items: more than 40 forwards a sample, or as many positions
     "list-functions": dict.fromkeys(SLOWER, TRACED),
-    "word-problems": dict.fromkeys(
-        (*SLOWER, *(f"{name}:steps=64" for name in ("freedave", "margin", "entropy", "random", "origin"))), TRACED
-    ),
+    "word-problems": dict.fromkeys((*SLOWER, *TWO, "freedave:steps=32", "saber:least=3", "saber:least=4"), TRACED),
 }
 
 
