@@ -26,7 +26,7 @@ def test_rows_go_on_only_with_the_same_task_and_weights(tmp_path):
 
 def test_the_list_of_results_leads_to_the_page(tmp_path):
     STORED.write(tmp_path, WHERE, [{"a": 1}])
-    assert "[Numbers](../numbers.md): `a command`" in (tmp_path / "README.md").read_text()
+    assert "[Numbers](../numbers.md), a model: `a command`" in (tmp_path / "README.md").read_text()
 
 
 def test_every_listed_page_is_there():
