@@ -12,7 +12,7 @@ from pydantic import Field
 
 from starr.decode.prompts.given import Prompt
 from starr.errors import InputError
-from starr.server.http.answers import FinishedJob, AnswerWriter, Chance, Piece
+from starr.server.http.answers import AnswerWriter, Chance, FinishedJob, Piece
 from starr.server.http.bodies import ChatBody, Form, LikelyTokens, Message, read_format, read_messages
 
 LOGPROBS = "message.output_text.logprobs"

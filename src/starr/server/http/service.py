@@ -26,7 +26,7 @@ from starr.decode.trace import Trace
 from starr.errors import InputError
 from starr.model.load import Model
 from starr.server.errors import Gone, Late, Missing, Unavailable, rename_field
-from starr.server.http.answers import FinishedJob, AnswerWriter, answer_choice, answer_job, finish_row
+from starr.server.http.answers import AnswerWriter, FinishedJob, answer_choice, answer_job, finish_row
 from starr.server.http.bodies import Decoding, DetokenizeBody, TokenizeBody, read_messages
 from starr.server.http.fields import refuse_fields
 from starr.server.http.read import MOST_TRACED, Asked, build_rows, check_model, read_body
