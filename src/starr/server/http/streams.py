@@ -66,6 +66,7 @@ class Stream:
                     for piece in self.news(index, ticket):
                         for line in self.writer.tell(piece):
                             yield line
+                        await asyncio.sleep(0)  # many pieces at once must not keep the event loop from others
                 if self.asked.diffusing:
                     await asyncio.sleep(self.frame)
             rows = [finish_row(ticket, self.model) for ticket in self.job.tickets]
