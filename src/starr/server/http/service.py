@@ -39,6 +39,7 @@ from starr.server.queue.pool import Pool
 from starr.server.settings import Settings
 
 KEPT_TRACES = 8
+IGNORED = "X-Starr-Ignored-Fields"
 PLANNERS = 2  # threads for ordinary requests, and for forms whose automaton is kept
 COMPILERS = 2  # for new forms and for long prompts
 CHOOSERS = 2  # for choices with probabilities, which is a forward
@@ -95,6 +96,16 @@ class Service:
             self._ready.pool.stop(self.settings.grace)
 
     @property
+    def pending(self) -> int:
+        """Rows that wait or are decoded."""
+        return 0 if self._ready is None else self._ready.pool.running + self._ready.pool.waiting
+
+    def hurry(self) -> None:
+        """End running requests with what is settled."""
+        if self._ready is not None:
+            self._ready.pool.end_rows()
+
+    @property
     def ready(self) -> Ready:
         """What exists once the model is loaded; raises Unavailable before."""
         if self._ready is None:
@@ -109,9 +120,16 @@ class Service:
             raise Unavailable(trouble, hint="Start the server again.")
 
     async def answer(self, body: Decoding, request: Request) -> Response:
+        """Answer, and name the fields that were ignored."""
+        ignored = refuse_fields(body)
+        response = await self.decode(body, request)
+        if ignored:
+            response.headers[IGNORED] = ", ".join(ignored)
+        return response
+
+    async def decode(self, body: Decoding, request: Request) -> Response:
         """Read, queue, and answer whole or as a stream."""
         began, ready = monotonic(), self.ready
-        refuse_fields(body)
         asked = read_body(body, ready.model, self.settings)
         writer = writer_for(body, asked, ready.model)
         request.state.log["id"] = writer.id
