@@ -27,7 +27,7 @@ from starr.decode.extras import GUESTS
 from starr.decode.extras.constraints.compiled import compile_constraint, spelling_for
 from starr.decode.extras.constraints.expression import wanted
 from starr.decode.extras.constraints.guest import Constraints
-from starr.decode.view import Action
+from starr.decode.view import COMMIT
 from starr.evals.tasks import load_task
 from starr.model.load import Model
 from starr.model.network.layers import Shape
@@ -157,19 +157,19 @@ def cost(size: int, width: int, prompt: int, canvas: int) -> dict:
 class BestPath(Constraints):
     """Every step's commits chosen together, for comparison."""
 
-    def propose(self, request, canvas, observed):
-        found = super().propose(request, canvas, observed)
+    def propose(self, request, call):
+        found = super().propose(request, call)
         return replace(found, signals=found.signals | {"distribution"})
 
-    def amend(self, action, written, view, canvas):
-        action, written = action.clone(), written.clone()
+    def amend(self, step):
+        written = step.written.clone()
         for k, each in enumerate(self.walks):
             row = int(self.rows[k])
-            places = [each.window[0] + p for p in (action[row] == Action.COMMIT).nonzero().flatten().tolist()]
+            places = [each.window[0] + p for p in (step.action[row] == COMMIT).nonzero().flatten().tolist()]
             if places:
-                tokens = self.together(k, each, view.distribution[row], places)
+                tokens = self.together(k, each, step.view.distribution[row], places)
                 written[row, [p - each.window[0] for p in tokens]] = torch.tensor(list(tokens.values()))
-        return action, written
+        return replace(step, written=written)
 
 
 def joint(count: int) -> list[dict]:

@@ -46,6 +46,7 @@ PICTURE = [
     "prompts",
     "request",
     "canvas",
+    "blocks",
     "extras.base",
     "settings",
     "advance",

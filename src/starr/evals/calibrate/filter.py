@@ -66,7 +66,7 @@ class Replay(Strategy):
 
     name: ClassVar[str] = "replay"
     paper: ClassVar[str] = "-"
-    looks_ahead: ClassVar[bool] = True
+    scope: ClassVar[str] = "ahead"
     text: tuple[int, ...]
     ends: tuple[int, ...]
     block: int

@@ -24,7 +24,7 @@ def check_canvas(request: Request) -> None:
     constraint = request.constraint
     assert constraint is not None
     name = constraint.wanted.kind
-    if request.strategy.grows():
+    if request.strategy.needs().get("growth"):
         raise InputError(f"{request.strategy.name} cannot be used with {name}: it moves positions.", param="strategy")
     dropping = [rule.name for rule in request.rules if rule.drops()]
     if dropping:

@@ -7,32 +7,34 @@ Letters: B rows, K rows of the guest, C columns, W window positions, O observed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from starr.decode.canvas import ALLOWED_SET, Canvas, Places
+from starr.decode.canvas import ALLOWED_SET, Canvas
+from starr.decode.enforce import Step
 from starr.decode.extras.base import Guest
 from starr.decode.extras.constraints.compiled import Constraint
 from starr.decode.extras.constraints.feasible import check_canvas
 from starr.decode.extras.constraints.joint import best_path, by_confidence
 from starr.decode.extras.constraints.reach import GOES_ON, MASK, Walk
 from starr.decode.extras.constraints.tables import SetTable
+from starr.decode.forward import ForwardCall
 from starr.decode.propose import ProposalRequest
+from starr.decode.query import Wishes
 from starr.decode.request import Request
-from starr.decode.view import Action, StepView
+from starr.decode.view import COMMIT, KEEP, REVISE, REVOKE
 
 if TYPE_CHECKING:
     from starr.model.load import Model
-    from starr.model.network.transformer import KVBuffer
 
 
 @dataclass(frozen=True, slots=True)
 class RowWalk:
-    """One row before a step, on the host. Places count from the start of its canvas."""
+    """One row before a step, on the host. Columns count from the start of its canvas."""
 
     walk: Walk  # without the positions that are cut off from the result, which may hold anything
     start: int  # column of the canvas's first position
@@ -67,11 +69,18 @@ class Constraints(Guest):
         """The classes of tokens (K, ...), each row in its own automaton."""
         return torch.stack([table.class_of[row] for table, row in zip(self.tables, tokens, strict=True)])
 
-    @classmethod
-    def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:
-        return {ALLOWED_SET: torch.zeros_like(canvas.tokens)}
+    def plan(self, wishes: Wishes) -> Wishes:
+        """Walk over the canvas of every row; masks whose remembered proposal does not fit any more are queried."""
+        canvas = self.walk_rows(wishes.canvas)
+        wishes = replace(wishes, canvas=canvas)
+        if not any(each.unfit for each in self.walks):
+            return wishes
+        again = torch.zeros_like(canvas.masked)
+        for k, each in enumerate(self.walks):
+            again[self.rows[k], [each.start + place for place in each.unfit]] = True
+        return wishes.add(query=(again.roll(-1, dims=1) if self.model.spec.shift else again) | again)
 
-    def measure(self, canvas: Canvas, buffer: KVBuffer | None) -> Canvas:
+    def walk_rows(self, canvas: Canvas) -> Canvas:
         """Walk over the canvas of every row; traced rows note the set of every position of the window."""
         part = self.rows
         masked = canvas.masked[part]
@@ -89,22 +98,13 @@ class Constraints(Guest):
         self.walks = [self.walked(k, row, canvas.columns) for k, row in enumerate(rows)]
         if not any(request.trace for request in self.requests):
             return canvas
-        note = canvas.notes[ALLOWED_SET].clone()
+        note = torch.zeros_like(canvas.tokens)
         for k, each in enumerate(self.walks):
             if self.requests[k].trace:
                 shown = [self.constraints[k].set_number(each.walk, place) for place in range(*each.window)]
                 columns = slice(each.start + each.window[0], each.start + each.window[1])
                 note[self.rows[k], columns] = torch.tensor(shown, dtype=note.dtype, device=note.device)
         return canvas.noted({ALLOWED_SET: note})
-
-    def query(self, canvas: Canvas, query: Tensor) -> Tensor:
-        """Masks whose remembered proposal does not fit any more are queried."""
-        if not any(each.unfit for each in self.walks):
-            return query
-        again = torch.zeros_like(query)
-        for k, each in enumerate(self.walks):
-            again[self.rows[k], [each.start + place for place in each.unfit]] = True
-        return query | (again.roll(-1, dims=1) if self.model.spec.shift else again) | again
 
     def walked(self, k: int, row: list[int], columns: int) -> RowWalk:
         start, goal, window_start, window_end, last, literal = row[:6]
@@ -119,9 +119,10 @@ class Constraints(Guest):
             unfit = [place for place, fit in zip(inside, fits, strict=True) if not fit]
         return RowWalk(walk, start, window, bool(last), bool(literal), open_, unfit)
 
-    def propose(self, request: ProposalRequest, canvas: Canvas, observed: Places) -> ProposalRequest:
+    def propose(self, request: ProposalRequest, call: ForwardCall) -> ProposalRequest:
         """Restrict every observed position to its allowed set; where all will be committed, keep the distribution."""
         sets = SetTable(self.model.spec.shape.vocab_size, self.model.device)
+        canvas, observed = call.canvas, call.observed
         chosen = torch.zeros_like(canvas.tokens[self.rows])
         for k, each in enumerate(self.walks):
             places = range(len(each.walk.symbols)) if self.watched[k] else range(*each.window)
@@ -133,11 +134,16 @@ class Constraints(Guest):
         signals = request.signals
         if any(each.last or at_once for each, at_once in zip(self.walks, self.at_once, strict=True)):
             signals = signals | {"distribution"}
-        return replace(request, signals=signals, allowed=sets.stacked(), allowed_set=which.reshape(-1))
+        forbidden, set_of = ~sets.stacked(), which.reshape(-1)
 
-    def amend(self, action: Tensor, written: Tensor, view: StepView, canvas: Canvas) -> tuple[Tensor, Tensor]:
+        def restrict(logits: Tensor, part: slice) -> None:
+            logits.masked_fill_(forbidden.index_select(0, set_of[part]), -torch.inf)
+
+        return replace(request, signals=signals, edits=(*request.edits, restrict))
+
+    def amend(self, step: Step) -> Step:
         """Drop commits that the surer ones rule out; where everything is committed, choose all tokens together."""
-        part = self.rows
+        part, view, action, written = self.rows, step.view, step.action, step.written
         order = view.confidence[part].argsort(dim=1, descending=True, stable=True)
         copied = torch.stack(
             [action[part].long(), self.classes(written[part]), self.classes(view.proposal[part]), order], dim=1
@@ -149,7 +155,7 @@ class Constraints(Guest):
             order_here = [place for place in copied[k][3] if place < width]
             if (each.last and masks(each)) or (self.at_once[k] and commits_all(each, asked[0])):
                 assert view.distribution is not None
-                action[row] = view.masked[row] * int(Action.COMMIT)
+                action[row] = view.masked[row] * COMMIT
                 tokens = self.together(k, each, view.distribution[row], masks(each))
                 places = [place - each.window[0] for place in tokens]
                 written[row, places] = torch.tensor(list(tokens.values()), device=action.device)
@@ -158,7 +164,7 @@ class Constraints(Guest):
             action[row, :width] = torch.tensor(done, dtype=action.dtype, device=action.device)
             if instead:
                 written[row, instead] = view.proposal[row, instead]
-        return action, written
+        return replace(step, action=action, written=written)
 
     def together(self, k: int, each: RowWalk, logits: Tensor, places: list[int]) -> dict[int, int]:
         """Tokens of some masks of a row, by place, from logits (W, V): those with the largest product."""
@@ -178,7 +184,7 @@ def masks(each: RowWalk) -> list[int]:
 
 def commits_all(each: RowWalk, action: list[int]) -> bool:
     """Whether a step leaves no mask of the row."""
-    left, done = masks(each), {each.window[0] + place for place, kind in enumerate(action) if kind == Action.COMMIT}
+    left, done = masks(each), {each.window[0] + place for place, kind in enumerate(action) if kind == COMMIT}
     return bool(left) and done.issuperset(left)
 
 
@@ -194,20 +200,20 @@ def settle(
     walk, first = Walk(each.walk.reach, each.walk.symbols), each.window[0]
     done = list(action)
     for place, kind in enumerate(action):
-        if kind == Action.REVOKE:
+        if kind == REVOKE:
             walk.fill(first + place, each.open_[first + place])
-    moves = [place for place in order if action[place] in (Action.COMMIT, Action.REVISE)]
+    moves = [place for place in order if action[place] in (COMMIT, REVISE)]
     kept = by_confidence(walk, [(first + place, written[place]) for place in moves])
     for place, fits in zip(moves, kept, strict=True):
         if not fits:
-            done[place] = int(Action.KEEP)
+            done[place] = KEEP
     instead = []
-    wanted = [place for place in moves if action[place] == Action.COMMIT]
-    if wanted and Action.COMMIT not in done and walk.allows(first + wanted[0], proposed[wanted[0]]):
-        done[wanted[0]] = int(Action.COMMIT)
+    wanted = [place for place in moves if action[place] == COMMIT]
+    if wanted and COMMIT not in done and walk.allows(first + wanted[0], proposed[wanted[0]]):
+        done[wanted[0]] = COMMIT
         instead.append(wanted[0])
-    if not each.literal and done.count(Action.COMMIT) < action.count(Action.COMMIT):
-        revoked = [place for place in order if done[place] == Action.REVOKE]
-        for place in revoked[: max(0, len(revoked) - done.count(Action.COMMIT) + 1)]:
-            done[place] = int(Action.KEEP)
+    if not each.literal and done.count(COMMIT) < action.count(COMMIT):
+        revoked = [place for place in order if done[place] == REVOKE]
+        for place in revoked[: max(0, len(revoked) - done.count(COMMIT) + 1)]:
+            done[place] = KEEP
     return done, instead

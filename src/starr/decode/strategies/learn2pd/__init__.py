@@ -11,6 +11,7 @@ there. The release holds the filter's weights and not its class; ours has one hi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
@@ -37,7 +38,7 @@ class Learn2PD(Strategy):
 
     name: ClassVar[str] = "learn2pd"
     paper: ClassVar[str] = "Learn2PD, arXiv:2509.25188"
-    looks_ahead: ClassVar[bool] = True
+    scope: ClassVar[str] = "ahead"
     files: ClassVar[frozenset[str]] = frozenset({"filter"})
     filter: str = option("auto", "file of `starr calibrate --kind learn2pd`; auto is the one that ships for the model")
     tau: float = option(0.96, "commit where P is above this", low=0.0, high=2.0)
@@ -53,8 +54,8 @@ class Learn2PD(Strategy):
             check_fitted_on(model, fitted.fitted_on, "filter", FOREIGN)
         return replace(self, fitted=on_device(fitted, model), ends=model.spec.eos_ids)
 
-    def shortens(self) -> bool:
-        return self.cut
+    def needs(self) -> Mapping[str, float]:
+        return {"shortening": self.cut}
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         if self.fitted is None:
