@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from starr.named import option
     from starr.options import Options
     from starr.plugins import register
+    from starr.viewer.inline import show_inline
 
 __version__ = "0.1.0"
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "load",
     "option",
     "register",
+    "show_inline",
     "strategies",
     "strategy",
     "stream",
@@ -97,6 +99,7 @@ _NAMES = {
     "starr.decode.caches.base": ("Cache",),
     "starr.decode.stops.base": ("Moment", "StopRule", "Verdict"),
     "starr.evals.tasks": ("Grade", "Item", "Task"),
+    "starr.viewer.inline": ("show_inline",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 __all__ = sorted(_HOMES)

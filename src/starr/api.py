@@ -26,8 +26,7 @@ from starr.decode.request import Request, Sampling, check_ids, check_length, in_
 from starr.decode.result import Event
 from starr.decode.stops import stop_rules
 from starr.decode.stops.base import StopRule
-from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import STRATEGIES
+from starr.decode.strategies.base import STRATEGIES, Strategy
 from starr.decode.strings import stop_strings, stopped
 from starr.decode.trace import Generation, Generations
 from starr.errors import InputError

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Protocol, Self
 
 from starr.decode.view import Carry, Decision, StepView
-from starr.named import check
+from starr.named import Registry, check
 
 
 class KnownModel(Protocol):
@@ -88,3 +88,6 @@ class Strategy:
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         """The decision on each position of the window, and the memory after it. Reads its arguments, writes nothing."""
         raise NotImplementedError
+
+
+STRATEGIES: Registry[Strategy] = Registry("strategy", Strategy, "starr.strategies")

@@ -26,9 +26,9 @@ from starr.decode.ranking import best_of, with_best
 from starr.decode.strategies.base import KnownModel, Strategy
 from starr.decode.strategies.blocks import in_first_block
 from starr.decode.strategies.ids import check_ids, ids_text, is_one_of, parse_ids
-from starr.decode.strategies.members import register
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register

@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 def dilated_levels(width: Tensor, size: int, base: int) -> Tensor:

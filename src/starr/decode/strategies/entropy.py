@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import Scheduled
 from starr.decode.view import StepView
 from starr.named import option
+from starr.plugins import register
 
 
 @register

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from starr.decode.ranking import rank_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 def released_count(fails: Tensor, rank: Tensor, masks: Tensor) -> Tensor:

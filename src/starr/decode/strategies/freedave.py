@@ -23,9 +23,9 @@ from torch import Tensor
 
 from starr.decode.ranking import rank_of, top_of
 from starr.decode.strategies.confidence_topk import Confidence
-from starr.decode.strategies.members import register
 from starr.decode.view import DRAFT, DRAFT_TOKEN, Carry, Decision, StepView, commits, draft_notes
 from starr.named import option
+from starr.plugins import register
 
 
 @register

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from starr.decode.ranking import top_of, with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.view import Carry, Decision, StepView, actions, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register

@@ -23,9 +23,9 @@ from starr.decode.confidence import on_grid
 from starr.decode.ranking import best_of, top_of
 from starr.decode.strategies.base import Strategy
 from starr.decode.strategies.blocks import in_first_block
-from starr.decode.strategies.members import register
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 EPSILON = 1e-12
 

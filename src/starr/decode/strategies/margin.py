@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from starr.decode.confidence import SURE, on_logit_grid
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import Scheduled
 from starr.decode.view import StepView
+from starr.plugins import register
 
 
 @register

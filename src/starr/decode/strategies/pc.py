@@ -23,11 +23,11 @@ import torch
 from torch import Tensor
 
 from starr.decode.strategies.base import KnownModel
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import Scheduled
 from starr.decode.view import StepView
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 
 @register

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import Scheduled
 from starr.decode.view import StepView
+from starr.plugins import register
 
 
 @register

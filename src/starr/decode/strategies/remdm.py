@@ -25,11 +25,11 @@ import torch
 from torch import Tensor
 
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import steps_per_window
 from starr.decode.view import Carry, Decision, StepView, actions
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 ETA = {"cap": 0.008, "rescale": 0.015, "loop": 0.02}
 

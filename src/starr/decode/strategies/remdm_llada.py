@@ -13,9 +13,9 @@ from typing import ClassVar
 
 from starr.decode.ranking import best_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.view import Carry, Decision, StepView, actions
 from starr.named import option
+from starr.plugins import register
 
 
 @register

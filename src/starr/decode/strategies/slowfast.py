@@ -19,9 +19,9 @@ from torch import Tensor
 
 from starr.decode.ranking import best_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register

@@ -20,9 +20,9 @@ from torch import Tensor
 from starr.decode.confidence import on_grid
 from starr.decode.ranking import best_of, top_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 LOWEST = -1e4
 """Stands for -inf, whose differences would not be numbers."""

@@ -20,10 +20,10 @@ from torch import Tensor
 
 from starr.decode.ranking import top_of, with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import share_of_step
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 QUOTA = ("llada2", "sdar")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from starr.decode.trace_format import Action
+from starr.decode.trace import Action
 from starr.errors import WorkError
 from starr.evals.run.bench import Bench
 from starr.research.reproduce.result import Result

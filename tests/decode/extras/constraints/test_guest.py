@@ -14,7 +14,7 @@ from starr.decode.check import check_request
 from starr.decode.engine import Engine
 from starr.decode.extras.constraints.guest import RowWalk, settle
 from starr.decode.extras.constraints.reach import GOES_ON, MASK
-from starr.decode.trace_format import check_trace
+from starr.decode.trace import check_trace
 from starr.decode.view import Action
 from starr.errors import InputError
 from starr.viewer.pack import pack

@@ -14,14 +14,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from starr.decode.canvas import ALLOWED_SET, Canvas
+from starr.decode.canvas import ALLOWED_SET, Canvas, Places
 from starr.decode.extras.base import Guest
 from starr.decode.extras.constraints.compiled import Constraint
 from starr.decode.extras.constraints.feasible import check_canvas
 from starr.decode.extras.constraints.joint import best_path, by_confidence
 from starr.decode.extras.constraints.reach import GOES_ON, MASK, Walk
 from starr.decode.extras.constraints.tables import SetTable
-from starr.decode.places import Places
 from starr.decode.propose import ProposalRequest
 from starr.decode.request import Request
 from starr.decode.view import Action, StepView

@@ -20,10 +20,10 @@ from starr.decode.strategies.base import KnownModel, Strategy
 from starr.decode.strategies.calibrated.features import features_of, no_past, proposals_near, remember
 from starr.decode.strategies.calibrated.rule import FittedRule, find_rule
 from starr.decode.strategies.fitted import check_fitted_on, on_device
-from starr.decode.strategies.members import register
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 FOREIGN = "Fit it again with starr calibrate, or allow it: calibrated:foreign=true."
 

@@ -22,10 +22,10 @@ from starr.decode.strategies.base import KnownModel, Strategy
 from starr.decode.strategies.fitted import check_fitted_on, on_device
 from starr.decode.strategies.ids import is_one_of
 from starr.decode.strategies.learn2pd.filter import BlockFilter, find_filter
-from starr.decode.strategies.members import register
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 FOREIGN = "Fit it again with starr calibrate --kind learn2pd, or allow it: learn2pd:foreign=true."
 

@@ -14,13 +14,13 @@ import torch
 from torch import Tensor
 
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.strategies.starr.blend import blended, read_shares, share_now
 from starr.decode.strategies.starr.responsive import Margins, respond
 from starr.decode.strategies.starr.spatial import spatial_threshold
 from starr.decode.strategies.starr.temporal import empty_history, remember, temporal_threshold
 from starr.decode.view import Carry, Decision, Label, StepView, actions
 from starr.named import option
+from starr.plugins import register
 
 
 @register

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import torch
 
+from starr.decode.advance import advance, first_true, move_end, settled_until, stop_after
 from starr.decode.stops.base import Verdict
-from starr.decode.window import advance, first_true, move_end, settled_until, stop_after
 from tests.decode.rows import EOS_IDS, NO_IDS, canvas_of, hold, request
 from tests.tiny import EOS
 

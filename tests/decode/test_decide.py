@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import torch
 
-from starr.decode.groups import decide, fit, regroup
+from starr.decode.decide import decide, fit, regroup
 from starr.decode.strategies.base import Strategy
 from starr.decode.view import Decision, StepView, commits
 
