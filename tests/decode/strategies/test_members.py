@@ -6,7 +6,7 @@ import starr
 from starr.decode import strategies
 from starr.decode.strategies.members import STRATEGIES
 
-SHARED = {"base", "blocks", "fitted", "ids", "members", "oracle", "schedule"}
+SHARED = {"base", "blocks", "fitted", "ids", "members", "oracle", "schedule", "sweep"}
 
 
 def test_every_file_registers_a_strategy():

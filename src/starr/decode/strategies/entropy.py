@@ -9,6 +9,7 @@ from torch import Tensor
 
 from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import Scheduled
+from starr.decode.strategies.sweep import FIXED, TOKENS_PER_STEP, Sweep
 from starr.decode.view import StepView
 from starr.named import option
 
@@ -20,6 +21,7 @@ class Entropy(Scheduled):
 
     name: ClassVar[str] = "entropy"
     paper: ClassVar[str] = "Dream, arXiv:2508.15487"
+    sweep: ClassVar[Sweep] = Sweep(FIXED, "steps", TOKENS_PER_STEP)
     signals: ClassVar[frozenset[str]] = frozenset({"entropy"})
     schedule: str = option("dream", "whose schedule: dream by time, llada evenly", choices=("dream", "llada"))
 
