@@ -1,13 +1,14 @@
 """Figures: no colour twice, axes that hold every interval, numbers that people read."""
 
 import itertools
+from collections import Counter
 from dataclasses import replace
 
 import matplotlib
 import pytest
 
 from starr.research.reproduce.figures import colours, log_axis, share_axis
-from starr.research.reproduce.front import FAMILIES, SIDES, front, offsets
+from starr.research.reproduce.front import SIDES, front, offsets, sweeps_by_name
 from starr.research.reproduce.over import draw, table1_over
 from starr.research.reproduce.parallel import TOGETHER, parallel, parallel_runs
 from tests.evals.toy import toy_bench
@@ -29,9 +30,10 @@ def bench(tmp_path_factory):
 
 
 def test_no_colour_stands_for_two_strategies():
-    widest = max(map(len, FAMILIES.values()))
-    every = [colour for number in range(len(FAMILIES)) for colour in colours(widest, number / len(FAMILIES))]
-    assert len(set(every)) == len(every) == widest * len(FAMILIES)
+    families = Counter(sweep.family for sweep in sweeps_by_name().values())
+    widest = max(families.values())
+    every = [colour for number in range(len(families)) for colour in colours(widest, number / len(families))]
+    assert len(set(every)) == len(every) == widest * len(families)
     nearest = min(sum(abs(a - b) for a, b in zip(x, y, strict=True)) for x, y in itertools.combinations(every, 2))
     assert nearest > 0.05
 

@@ -14,7 +14,7 @@ from starr.evals.run.runs import Run
 from starr.evals.stats import aup
 from starr.research.reproduce import RESULTS, check_name, paper, reproduce
 from starr.research.reproduce.calibrated import against_the_best
-from starr.research.reproduce.front import AUP_NOTE, MAIN_OPTION, front, front_runs
+from starr.research.reproduce.front import AUP_NOTE, front, sweeps_by_name
 from starr.research.reproduce.result import Context, cell, save_figure, table
 from tests.evals.toy import toy_bench
 
@@ -130,8 +130,9 @@ def test_front_ranks_by_area(bench, tmp_path):
 
 
 def test_every_strategy_has_a_sweep_of_forms_that_parse():
-    assert set(MAIN_OPTION) == {entry.name for entry in strategies()}
-    for forms in front_runs(list(MAIN_OPTION), 128).values():
+    assert set(sweeps_by_name()) == {entry.name for entry in strategies()}
+    for name, sweep in sweeps_by_name().items():
+        forms = sweep.forms(name, 128)
         assert len({strategy(form) for form in forms}) == len(forms) >= 4
 
 

@@ -13,9 +13,10 @@ from typing import ClassVar
 import torch
 
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -25,6 +26,7 @@ class Leftmost(Strategy):
 
     name: ClassVar[str] = "leftmost"
     paper: ClassVar[str] = "DMax, arXiv:2604.08302"
+    sweep: ClassVar[Sweep] = Sweep(SURE)
     tau: float = option(0.5, "stop at the first mask whose confidence is below this", low=0.0, high=2.0)
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:

@@ -17,9 +17,10 @@ from torch import Tensor
 
 from starr.decode.ranking import rank_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 UNIT = 1 << 24
 
@@ -39,6 +40,7 @@ class Profile(Strategy):
 
     name: ClassVar[str] = "profile"
     paper: ClassVar[str] = "Fast-dLLM++, arXiv:2606.02955"
+    sweep: ClassVar[Sweep] = Sweep(SURE, "delta", (0.5, 0.25, 0.1, 0.0))
     delta: float = option(0.25, "delta: smaller commits more per step", low=0.0, high=1.0)
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:

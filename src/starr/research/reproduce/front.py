@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from starr.decode.strategies import strategies, strategy
+from starr.decode.strategies.sweep import FAMILIES, Sweep
 from starr.errors import InputError
 from starr.evals.run.bench import Bench, Measured, against
 from starr.evals.run.runs import Run
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TAU = (0.95, 0.9, 0.8, 0.6)
-SHARES = (2, 4, 8, 16)  # tokens per step of strategies with a fixed number of steps
 Sweeps = Mapping[str, Sequence[Measured]]
 SIDES = ((-8, 6), (8, 6), (-8, -11), (8, -11), (0, 10), (0, -15))  # of a ring, for its number
 AUP_NOTE = (
@@ -28,76 +28,29 @@ AUP_NOTE = (
     "every setting may stand above one that is right. Read it beside PBx."
 )
 
-# family → strategy → its main option and values; ``steps`` are the canvas divided by the values
-FAMILIES: dict[str, dict[str, tuple[str, tuple[Any, ...]]]] = {
-    "a fixed number per step": {
-        "confidence": ("steps", (1, 2, 4, 8)),
-        "entropy": ("steps", SHARES),
-        "margin": ("steps", SHARES),
-        "pc": ("steps", SHARES),
-        "random": ("steps", SHARES),
-        "origin": ("steps", SHARES),
-        "dus": ("base", (2, 3, 4, 8)),
-        "freedave": ("steps", SHARES),
-    },
-    "as many as are sure": {
-        "threshold": ("tau", TAU),
-        "factor": ("factor", (0.25, 0.5, 1.0, 2.0)),
-        "eb": ("gamma", (0.01, 0.03, 0.1, 1.0)),
-        "klass": ("tau", (0.9, 0.75, 0.6, 0.3)),
-        "credit": ("tau", TAU),
-        "tacg": ("tau", TAU),
-        "calibrated": ("budget", (0.1, 0.2, 0.3, 0.6)),
-        "learn2pd": ("tau", (0.98, 0.96, 0.9, 0.8)),
-    },
-    "those near sure ones too": {
-        "hierarchy": ("tau", TAU),
-        "localleap": ("relaxed", (0.85, 0.75, 0.65, 0.5)),
-        "peaks": ("high", TAU),
-        "r2": ("tau", TAU),
-        "slowfast": ("tau_fast", TAU),
-        "adablock": ("tau", TAU),
-        "daedal": ("tau", TAU),
-    },
-    "that revoke (remask)": {
-        "starr": ("scale", (1.0, 2.0, 3.0, 4.0)),
-        "wino": ("tau_draft", (0.8, 0.7, 0.6, 0.4)),
-        "edit": ("tau", TAU),
-        "saber": ("least", (1, 2, 3, 4)),
-        "remdm": ("steps", SHARES),
-        "remdm_llada": ("loops", (4, 8, 16, 32)),
-    },
-}
-MAIN_OPTION = {name: option for family in FAMILIES.values() for name, option in family.items()}
 
-
-def front_runs(names: Sequence[str], canvas: int) -> dict[str, list[str]]:
-    """Text forms of each strategy over its main option."""
-    forms = {}
-    for name in names:
-        option, values = MAIN_OPTION[name]
-        if option == "steps":  # one token per step is the default, and is shared with other results under its name
-            forms[name] = [name if value == 1 else f"{name}:steps={max(1, canvas // value)}" for value in values]
-        else:
-            forms[name] = [f"{name}:{option}={value}" for value in values]
-    return forms
+def sweeps_by_name() -> dict[str, Sweep]:
+    """How each strategy is swept, ordered by family, then by name."""
+    known = {entry.name: sweep for entry in strategies() if (sweep := entry.kind.sweep) is not None}
+    families = [*FAMILIES, *(sweep.family for sweep in known.values())]
+    return dict(sorted(known.items(), key=lambda pair: families.index(pair[1].family)))
 
 
 def every_run(bench: Bench, usable: Sequence[str]) -> dict[str, list[Run]]:
     """The runs of each strategy."""
-    forms = front_runs(usable, bench.settings.max_tokens)
-    return {name: [bench.run(form) for form in forms[name]] for name in usable}
+    known, canvas = sweeps_by_name(), bench.settings.max_tokens
+    return {name: [bench.run(form) for form in known[name].forms(name, canvas)] for name in usable}
 
 
 def wanted_runs(bench: Bench) -> list[Run]:
     """The runs of every strategy that the model can use."""
-    runs = every_run(bench, split_usable(bench, tuple(MAIN_OPTION))[0])
+    runs = every_run(bench, split_usable(bench, tuple(sweeps_by_name()))[0])
     return [run for some in runs.values() for run in some]
 
 
-def front(bench: Bench, names: Sequence[str] = tuple(MAIN_OPTION)) -> Result:
+def front(bench: Bench, names: Sequence[str] | None = None) -> Result:
     """Every strategy over its main option: *both* against forwards, the area under it (AUP) and PBx."""
-    usable, left_out = split_usable(bench, names)
+    usable, left_out = split_usable(bench, tuple(sweeps_by_name()) if names is None else names)
     runs = every_run(bench, usable)
     found = {m.run: m for m in bench.measure([run for some in runs.values() for run in some])}
     sweeps = {name: [found[run] for run in runs[name]] for name in usable}
@@ -131,8 +84,6 @@ def few_items(sweeps: Sweeps) -> list[str]:
 
 def split_usable(bench: Bench, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Strategies that this model can use, and a note for each of the others."""
-    from starr.decode.strategies import strategy
-
     usable, notes = [], []
     for name in names:
         try:
@@ -172,8 +123,10 @@ def share(measured: Measured) -> float:
 
 def draw(figure: Figure, sweeps: Sweeps) -> None:
     """A row of panels per family over the grey curve of ``threshold``: both against forwards and against positions."""
-    families = {family: [name for name in members if name in sweeps] for family, members in FAMILIES.items()}
-    shown = {family: members for family, members in families.items() if members}
+    shown: dict[str, list[str]] = {}
+    for name, sweep in sweeps_by_name().items():
+        if name in sweeps:
+            shown.setdefault(sweep.family, []).append(name)
     widest = max(map(len, shown.values()))
     grid = figure.subplots(len(shown), 2, squeeze=False)
     for number, (row, (family, members)) in enumerate(zip(grid, shown.items(), strict=True)):
