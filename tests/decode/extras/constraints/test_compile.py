@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from starr.decode.extras.constraints.compiled import Constraint, Kept, compile_constraint
-from starr.decode.extras.constraints.expression import wanted
-from starr.decode.extras.constraints.reach import MASK
+from starr.decode.extras.constraints.compile import Constraint, ConstraintStore, compile_constraint
+from starr.decode.extras.constraints.expression import parse_constraint
+from starr.decode.extras.constraints.walks import MASK
 from starr.errors import InputError
 from tests.decode.extras.constraints.toy import BYTES, accepts, made
 
@@ -72,42 +72,43 @@ def test_one_compile_serves_all_who_wait_for_it(monkeypatch):
         time.sleep(0.1)
         return compile_constraint(asked, spelling)
 
-    monkeypatch.setattr("starr.decode.extras.constraints.compiled.compile_constraint", slow)
-    kept, found = Kept(most=1), []
-    threads = [threading.Thread(target=lambda: found.append(kept.get(wanted(regex="ab"), BYTES))) for _ in range(4)]
+    monkeypatch.setattr("starr.decode.extras.constraints.compile.compile_constraint", slow)
+    kept, found = ConstraintStore(max_constraints=1), []
+    asked = parse_constraint(regex="ab")
+    threads = [threading.Thread(target=lambda: found.append(kept.get(asked, BYTES))) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert len(calls) == 1
     assert len(set(map(id, found))) == 1
-    kept.get(wanted(regex="other"), BYTES)
-    kept.get(wanted(regex="ab"), BYTES)
+    kept.get(parse_constraint(regex="other"), BYTES)
+    kept.get(parse_constraint(regex="ab"), BYTES)
     assert len(calls) == 3, "one is kept, the oldest goes"
 
 
 def test_a_refusal_is_remembered_and_said_again(monkeypatch):
-    kept = Kept(most_refused=2)
+    kept = ConstraintStore(max_refusals=2)
     said = [refusal_of(kept, "a(")]
-    monkeypatch.setattr("starr.decode.extras.constraints.compiled.compile_constraint", None)  # is not called again
+    monkeypatch.setattr("starr.decode.extras.constraints.compile.compile_constraint", None)  # is not called again
     said += [refusal_of(kept, "a(") for _ in range(2)]
     assert len(set(said)) == 1
     assert said[0][1:] == ("regex", 400)
     monkeypatch.undo()
     for other in ("b(", "c("):
         refusal_of(kept, other)
-    assert [asked.text for asked, _ in kept.refused] == ["b(", "c("], "the oldest is forgotten"
+    assert [asked.text for asked, _ in kept.refusals] == ["b(", "c("], "the oldest is forgotten"
 
 
 def refusal_of(kept, pattern):
     with pytest.raises(InputError) as caught:
-        kept.get(wanted(regex=pattern), BYTES)
+        kept.get(parse_constraint(regex=pattern), BYTES)
     return str(caught.value), caught.value.param, caught.value.status
 
 
 def test_what_a_busy_machine_or_a_missing_library_refuses_is_not_remembered(monkeypatch):
-    module, kept, asked = "starr.decode.extras.constraints.compiled", Kept(), wanted(regex="ab")
-    monkeypatch.setattr(f"{module}.PATIENCE", 1e-6)
+    module, kept, asked = "starr.decode.extras.constraints.compile", ConstraintStore(), parse_constraint(regex="ab")
+    monkeypatch.setattr(f"{module}.WALL_SECONDS", 1e-6)
     assert "too long" in refusal_of(kept, "ab")[0]
     monkeypatch.undo()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -123,20 +124,20 @@ def test_a_long_text_is_compiled_with_little_work():
 
 
 def test_what_walks_remember_counts_for_what_is_kept():
-    kept = Kept(most_bytes=100_000)
-    first = kept.get(wanted(regex="(a|b){3}"), BYTES)
-    kept.get(wanted(regex="a"), BYTES)
-    assert len(kept.found) == 2
+    kept = ConstraintStore(max_bytes=100_000)
+    first = kept.get(parse_constraint(regex="(a|b){3}"), BYTES)
+    kept.get(parse_constraint(regex="a"), BYTES)
+    assert len(kept.constraints) == 2
     for length in range(1, 300):
-        first.walk([MASK] * length).kinds(0)
+        first.walk([MASK] * length).classes_at(0)
         first.reach.moves |= {(length, kind, True): 0 for kind in range(5)}
-    kept.get(wanted(regex="b"), BYTES)
-    assert first not in kept.found.values()
+    kept.get(parse_constraint(regex="b"), BYTES)
+    assert first not in kept.constraints.values()
 
 
 def test_what_is_remembered_is_bounded(monkeypatch):
-    constraint = Constraint(wanted(regex="(a|b){3}"), made(regex="(a|b){3}"))
-    monkeypatch.setattr("starr.decode.extras.constraints.compiled.REMEMBERED_BYTES", 1000)
+    constraint = Constraint(parse_constraint(regex="(a|b){3}"), made(regex="(a|b){3}"))
+    monkeypatch.setattr("starr.decode.extras.constraints.compile.MAX_MEMO_BYTES", 1000)
     old = constraint.walk([MASK] * 5)
     new = constraint.walk([MASK] * 3)
     assert new.reach is not old.reach
