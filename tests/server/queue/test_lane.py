@@ -12,9 +12,10 @@ import starr
 from starr.api import Options, request_of, run_all
 from starr.errors import WorkError
 from starr.model.threads import MACHINE
+from starr.server.errors import Full, Unavailable
 from starr.server.queue.job import Job
 from starr.server.queue.lane import cost, size_of
-from starr.server.queue.pool import Closing, Full, Pool
+from starr.server.queue.pool import Pool
 from starr.server.settings import Settings
 from tests.server.nets import Gate
 from tests.server.running import PATIENCE, wait_until
@@ -221,7 +222,7 @@ def test_shutting_down_finishes_or_returns_what_is_settled(writer, loop):
     ).text
     assert 0 < len(long.tickets[0].event.text) < len(expected)
     assert expected.startswith(long.tickets[0].event.text)
-    with pytest.raises(Closing, match="shutting down"):
+    with pytest.raises(Unavailable, match="shutting down"):
         pool.submit(on(loop, job_of([row(writer)])))
     pool.workers[0].thread.join(timeout=PATIENCE)
     assert not pool.workers[0].thread.is_alive()

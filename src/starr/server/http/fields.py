@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from starr.errors import InputError
 from starr.options import ours
-from starr.server.http.protocol import Open
+from starr.server.http.bodies import Open
+
+log = logging.getLogger("starr.server")
 
 NEUTRAL: dict[str, tuple[Any, ...]] = {
     "audio": (),
@@ -70,21 +73,23 @@ HARMLESS = {
 """Fields that change no answer."""
 
 
-def refuse_unserved(body: Open) -> list[str]:
-    """Raise for a field that we know and cannot serve, or know by another name; returns the unknown, for the log."""
-    unknown = []
+def refuse_fields(body: Open) -> list[str]:
+    """Raise for a field that we cannot serve, or know by another name; return the others, which are ignored."""
+    ignored = []
     for name, value in body.extra_fields().items():
         hint = INSTEAD.get(name) or ours(name)
         if name in NEUTRAL:
-            if without_nulls(value) not in NEUTRAL[name]:
+            if drop_nulls(value) not in NEUTRAL[name]:
                 raise InputError(f"{name} is not supported.", hint=hint or "Leave it out.", param=name)
         elif hint:
             raise InputError(f"There is no field {name}.", hint=hint, param=name)
         elif name not in HARMLESS:
-            unknown.append(name)
-    return unknown
+            ignored.append(name)
+    if ignored:
+        log.info("ignored fields: %s", ", ".join(name[:40] for name in sorted(ignored)[:20]))
+    return ignored
 
 
-def without_nulls(value: Any) -> Any:
+def drop_nulls(value: Any) -> Any:
     """An object without the fields that are null; anything else as it is."""
     return {name: each for name, each in value.items() if each is not None} if isinstance(value, dict) else value
