@@ -86,7 +86,7 @@ def read_modern(config: Config) -> Shape:
 
 def shape_of(config: Config, kind: Encoder, eps: float, longest: int) -> Shape:
     """The shape of an encoder; a head of its own is never stored."""
-    sizes = {ours: whole(config, theirs) for theirs, ours in SIZES.items()}
+    sizes: dict[str, Any] = {ours: whole(config, theirs) for theirs, ours in SIZES.items()}
     return checked(
         Shape(
             **sizes,
@@ -239,8 +239,12 @@ ROWS = (
             head_bias="cls.predictions.bias",
             decoder="cls.predictions.decoder",
             fused={},
-            spare=("bert.pooler.", "bert.embeddings.position_ids", "cls.seq_relationship.")
-            + ("cls.species.", "cls.chain.", "cls.graft."),
+            spare=(
+                "bert.pooler.",
+                "bert.embeddings.position_ids",
+                "cls.seq_relationship.",
+                *("cls.species.", "cls.chain.", "cls.graft."),  # AntiBERTy
+            ),
         ),
         read_bert,
     ),

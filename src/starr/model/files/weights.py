@@ -152,7 +152,7 @@ def check_copy(entry: StoredTensor, key: str, own: torch.Tensor) -> None:
         copy = shard.get_tensor(key).to(device=own.device, dtype=own.dtype)
     if not torch.equal(copy, own):
         raise LoadError(
-            f"config.json says tie_word_embeddings, but {key} differs from {'the embedding' if own.dim() > 1 else 'it'}.",
+            f"config.json says tie_word_embeddings, but {key} differs from the embedding, or its bias from the head's.",
             hint="Set tie_word_embeddings to false if the head is its own.",
         )
 

@@ -102,7 +102,7 @@ class EncoderNetwork(Transformer):
         if self.position is not None:  # a spare column may stand one beyond the last position
             x = x + self.position((place.positions + self.kind.offset).clamp(max=len(self.position.weight) - 1))
         x = self.embed_norm(x)
-        return x if self.embed_proj is None else self.embed_proj(x)  # type: ignore[no-any-return]
+        return x if self.embed_proj is None else self.embed_proj(x)
 
     def places(self, place: Place, buffer: KVBuffer | None) -> list[Place]:
         """As in ``Transformer``; local layers see neighbours only and have a theta of their own."""
