@@ -177,8 +177,9 @@ def holed(model: Model, prompt: Prompt, options: Options) -> Laid:
     if not isinstance(prompt, str) or options.ice is not None:
         raise InputError("Infilling takes a text with [MASK:n] holes and cannot be used with ice.", param="prompt")
     spec = model.spec
-    canvas = infill_layout(prompt, model.tokenizer.encode, spec.mask_id, spec.max_length)
-    return Laid([] if spec.bos_id is None else [spec.bos_id], canvas, prompt, ends=False)
+    found = infill_layout(prompt, model.tokenizer.encode, spec.mask_id, spec.max_length)
+    canvas = Layout(found.tokens + spec.behind, found.masked + [False] * len(spec.behind))
+    return Laid(spec.before, canvas, prompt, ends=False)
 
 
 def make_request(model: Model, place: Laid, options: Options, stream: bool) -> Request:
