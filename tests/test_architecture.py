@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "src"
-OUTER = ("evals", "server", "viewer", "cli", "cluster", "integrations")
+OUTER = ("evals", "fit", "research", "server", "viewer", "cli", "cluster", "integrations")
 DOORS = (
     "choose",
     "check",

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from starr.decode.trace import Generation, Generations, Trace
     from starr.decode.view import Action, Carry, Decision, StepView, actions, commits
     from starr.errors import InputError, LoadError, StarrError, WorkError
-    from starr.evals.calibrate.work import calibrate
     from starr.evals.tasks import Grade, Item, Task
+    from starr.fit.calibrate.work import calibrate
     from starr.model.load import Model, load
     from starr.named import option
     from starr.options import Options
@@ -90,7 +90,7 @@ _NAMES = {
     "starr.options": ("Options",),
     "starr.errors": ("InputError", "LoadError", "StarrError", "WorkError"),
     # what a strategy, cache, stop rule or task of somebody's own needs: docs/extend.md
-    "starr.evals.calibrate.work": ("calibrate",),
+    "starr.fit.calibrate.work": ("calibrate",),
     "starr.plugins": ("register",),
     "starr.named": ("option",),
     "starr.decode.strategies.base": ("Strategy",),

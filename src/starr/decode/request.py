@@ -12,7 +12,7 @@ from starr.errors import InputError, LengthError
 from starr.options import check_option
 
 if TYPE_CHECKING:
-    from starr.decode.extras.constraints.compiled import Constraint
+    from starr.decode.extras.constraints.compile import Constraint
     from starr.model.spec import ModelSpec
 
 

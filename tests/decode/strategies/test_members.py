@@ -6,7 +6,7 @@ import starr
 from starr.decode import strategies
 from starr.decode.strategies.base import STRATEGIES
 
-SHARED = {"base", "blocks", "fitted", "ids", "oracle", "schedule"}
+SHARED = {"base", "blocks", "fitted", "ids", "oracle", "schedule", "sweep"}
 
 
 def test_every_file_registers_a_strategy():

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, Self
 
+from starr.decode.strategies.sweep import Sweep
 from starr.decode.view import Carry, Decision, StepView
 from starr.named import Registry, check
 
@@ -27,6 +28,7 @@ class Strategy:
     Subclasses add ``@register`` above ``@dataclass(frozen=True, kw_only=True)``. The class attributes tell the loop
     what the strategy needs:
 
+    - ``sweep``: the family and the main option that ``starr reproduce front`` measures it with; None leaves it out.
     - ``signals``: optional StepView fields to compute, and guests' signals, which come in ``view.extras``.
     - ``keeps``: carry entries that outlive a window, (B,) or zero outside the window; all others start over with each.
     - ``files``: options that name files; a server refuses them.
@@ -37,6 +39,7 @@ class Strategy:
 
     name: ClassVar[str]
     paper: ClassVar[str]
+    sweep: ClassVar[Sweep | None] = None
     signals: ClassVar[frozenset[str]] = frozenset()
     keeps: ClassVar[frozenset[str]] = frozenset()
     files: ClassVar[frozenset[str]] = frozenset()

@@ -17,6 +17,7 @@ import torch
 
 from starr.decode.ranking import with_best
 from starr.decode.strategies.base import Strategy
+from starr.decode.strategies.sweep import REVOKE, Sweep
 from starr.decode.view import Carry, Decision, StepView, actions
 from starr.named import option
 from starr.plugins import register
@@ -29,6 +30,7 @@ class Edit(Strategy):
 
     name: ClassVar[str] = "edit"
     paper: ClassVar[str] = "LLaDA2.1 (token-to-token editing)"
+    sweep: ClassVar[Sweep] = Sweep(REVOKE)
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "quality": {"tau": 0.7, "edit": 0.5},
         "speed": {"tau": 0.5, "edit": 0.0},
