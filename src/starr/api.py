@@ -15,8 +15,8 @@ from starr.decode.caches import CACHES, Cache
 from starr.decode.choose.answers import answers
 from starr.decode.choose.questions import asks_within, questions_behind, questions_within
 from starr.decode.engine import Engine
-from starr.decode.extras.constraints.compiled import constraint_for
-from starr.decode.extras.constraints.expression import choices_text, wanted
+from starr.decode.extras.constraints.compile import compile_for
+from starr.decode.extras.constraints.expression import parse_constraint, read_choices
 from starr.decode.prompts.given import Prompt as Prompt
 from starr.decode.prompts.given import is_many
 from starr.decode.prompts.ice import ice as make_ice
@@ -26,8 +26,7 @@ from starr.decode.request import Request, Sampling, check_ids, check_length, in_
 from starr.decode.result import Event
 from starr.decode.stops import stop_rules
 from starr.decode.stops.base import StopRule
-from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import STRATEGIES
+from starr.decode.strategies.base import STRATEGIES, Strategy
 from starr.decode.strings import stop_strings, stopped
 from starr.decode.trace import Generation, Generations
 from starr.errors import InputError
@@ -78,7 +77,7 @@ def resolved(options: AnyOptions) -> AnyOptions:
     A strategy may be read from a file here, so that options from strangers (a server's) must not come this way.
     """
     schema = read_schema(options.json_schema)
-    asked = wanted(options.regex, schema, options.choices)
+    asked = parse_constraint(options.regex, schema, options.choices)
     if asked is not None:
         need("grammar", asked.kind)
     return replace(
@@ -178,13 +177,14 @@ def holed(model: Model, prompt: Prompt, options: Options) -> Laid:
     if not isinstance(prompt, str) or options.ice is not None:
         raise InputError("Infilling takes a text with [MASK:n] holes and cannot be used with ice.", param="prompt")
     spec = model.spec
-    canvas = infill_layout(prompt, model.tokenizer.encode, spec.mask_id, spec.max_length)
-    return Laid([] if spec.bos_id is None else [spec.bos_id], canvas, prompt, ends=False)
+    found = infill_layout(prompt, model.tokenizer.encode, spec.mask_id, spec.max_length)
+    canvas = Layout(found.tokens + spec.behind, found.masked + [False] * len(spec.behind))
+    return Laid(spec.before, canvas, prompt, ends=False)
 
 
 def make_request(model: Model, place: Laid, options: Options, stream: bool) -> Request:
     """The row that decodes a canvas with these options; a constraint is compiled here, unless it is known."""
-    asked = wanted(options.regex, options.json_schema, options.choices)
+    asked = parse_constraint(options.regex, options.json_schema, options.choices)
     request = Request(
         tokens=place.prompt + place.canvas.tokens,
         masked=[False] * len(place.prompt) + place.canvas.masked,
@@ -203,7 +203,7 @@ def make_request(model: Model, place: Laid, options: Options, stream: bool) -> R
         ends=place.ends,
         rules=(*stop_rules(options.stop_rule), *place.rules),
         prompt=place.text,
-        constraint=None if asked is None else constraint_for(model, asked),
+        constraint=None if asked is None else compile_for(model, asked),
     )
     return in_blocks(request, model.spec)
 
@@ -258,7 +258,7 @@ def choose(model: Model, prompt: Prompt, choices: Any, *, chat: bool | None = No
     """
     check_model(model)
     many = not isinstance(choices, str) and bool(choices) and not isinstance(choices[0], str)
-    lists = [json.loads(choices_text(each)) for each in (choices if many else [choices])]
+    lists = [read_choices(each) for each in (choices if many else [choices])]
     if many and not isinstance(prompt, str):
         raise InputError("Several questions need a text with [MASK] holes.", param="prompt")
     if isinstance(prompt, str) and (many or asks_within(prompt)):

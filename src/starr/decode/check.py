@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from starr.decode.blocks import check_blocks
 from starr.decode.extras import GUESTS
 from starr.decode.request import Request, check_length
 from starr.errors import InputError
@@ -24,6 +25,7 @@ def check_request(request: Request, model: Model) -> None:
         check_option(name, getattr(request, name))
     if request.max_forwards == 1 and request.sampling.guidance > 0:
         raise InputError("max_forwards must be at least 2 with guidance, got 1.", param="max_forwards")
+    check_blocks(request)
     for guest in GUESTS:
         if guest.serves(request):
             guest.check(request)

@@ -12,7 +12,7 @@ from starr.errors import InputError, LengthError
 from starr.options import check_option
 
 if TYPE_CHECKING:
-    from starr.decode.extras.constraints.compiled import Constraint
+    from starr.decode.extras.constraints.compile import Constraint
     from starr.model.spec import ModelSpec
 
 
@@ -85,7 +85,7 @@ class Request:
             most = self.ends_itself
         elif self.enforce == "bounded" and self.strategy.revokes():
             most *= 1 + self.max_revocations
-        return most + self.strategy.extra_steps * self.windows
+        return most + int(self.strategy.needs().get("extra_steps", 0)) * self.windows
 
     @property
     def ends_itself(self) -> int | None:

@@ -183,7 +183,7 @@ def trace_of(request: Request, result: Generation, text: CanvasText, history: li
         pieces={token: piece(token) for token in sorted(used)},
         text=result.text,
         stats=result.stats,
-        constraint="" if asked is None else f"{asked.wanted.kind}: {asked.wanted.text}",
-        sets=[] if asked is None else [[count, list(map(piece, tokens))] for count, tokens in asked.shown],
+        constraint="" if asked is None else f"{asked.spec.kind}: {asked.spec.text}",
+        sets=[] if asked is None else [[count, list(map(piece, tokens))] for count, tokens in asked.traced_sets],
         blocks=request.block_starts(),
     )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from pydantic import BaseModel, Field
 
-from starr.decode.extras.constraints import compiled
+from starr.decode.extras.constraints import compile as compiling
 from starr.errors import LengthError
 from starr.server.errors import rename_field
 from starr.server.http.service import COMPILERS
@@ -190,14 +190,14 @@ def test_hostile_expressions_block_nobody(server, client):
 def test_what_was_compiled_before_waits_for_no_compiler(server, client, monkeypatch):
     """Every thread that compiles is held, and others wait for one: forms that are kept are answered meanwhile."""
     before = ask(client, extra_body={"regex": "[0-9]{2}"}).message.content
-    begun, over, real = [], threading.Event(), compiled.compile_constraint
+    begun, over, real = [], threading.Event(), compiling.compile_constraint
 
     def held(asked, spelling):
         begun.append(asked)
         assert over.wait(600)
         return real(asked, spelling)
 
-    monkeypatch.setattr(compiled, "compile_constraint", held)
+    monkeypatch.setattr(compiling, "compile_constraint", held)
     found = []
 
     def attack(pattern):

@@ -27,7 +27,7 @@ from starr.api import run_all
 from starr.decode.check import check_request
 from starr.errors import InputError
 from starr.model.load import load
-from tests.decode.extras.test_blocks import WHOLE
+from tests.decode.test_blocks import WHOLE
 from tests.model import released
 
 BORDERS = (1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3)
@@ -151,7 +151,7 @@ def test_released_formats_keep_schemas_expressions_and_choices(family, tmp_path)
     for row, found in zip(rows, together, strict=True):
         assert model.spec.mask_id not in found.tokens
         assert found.finish_reason == "stop"
-        kind = row.constraint.wanted.kind
+        kind = row.constraint.spec.kind
         if kind == "json_schema":
             jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(found.text))
         elif kind == "regex":
