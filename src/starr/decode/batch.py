@@ -121,8 +121,9 @@ class Batch:
     def report(self, figures: RowFigures) -> list[Event]:
         """Events of the step just taken; rows that are done leave."""
         events = events_of(self.rows, self.canvas, figures, self.model)
-        if any(figures.done):
-            self.change([i for i, done in enumerate(figures.done) if not done], [])
+        ended = {event.id for event in events if event.done}
+        if ended:
+            self.change([i for i, row in enumerate(self.rows) if row.id not in ended], [])
         else:
             self.fit_buffer(self.buffered_ids())
         return events
@@ -148,7 +149,7 @@ class Batch:
 
     def cost(self, row: LiveRow, place: int) -> StepCost:
         """What the forward just made cost one row."""
-        plan, calls = self.plan, 2 if row.request.sampling.guidance else 1
+        plan, calls = self.plan, 2 if row.request.options.guidance else 1
         queried, width = plan.figures.queried[place], plan.figures.width[place]
         besides = self.guests.positions(place, row.length, width)
         padding = 0 if self.is_plain(row) else plan.most_queried - queried

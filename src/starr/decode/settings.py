@@ -50,7 +50,7 @@ def settings_of(requests: Sequence[Request], claimed: Sequence[bool], device: to
     def flags(found: list[bool]) -> Tensor:
         return torch.tensor(found, device=device)
 
-    sampled = any(r.sampling.temperature > 0 for r in requests)
+    sampled = any(r.options.temperature > 0 for r in requests)
     caches = {r.cache: rows_where(lambda other, cache=r.cache: other.cache == cache) for r in requests}  # type: ignore[misc]
     rules = in_order([r.rules for r in requests])
     return RowSettings(
@@ -64,21 +64,21 @@ def settings_of(requests: Sequence[Request], claimed: Sequence[bool], device: to
             *({"distribution"} for r in requests if r.candidates),
         ),
         revokes=flags([r.strategy.revokes() for r in requests]),
-        temperature=values(lambda r: r.sampling.temperature, 0.0),
-        top_p=values(lambda r: r.sampling.top_p, 1.0) if sampled else None,
-        top_k=values(lambda r: r.sampling.top_k, 0) if sampled else None,
-        guidance=values(lambda r: r.sampling.guidance, 0.0),
-        eos_never=values(lambda r: r.sampling.eos == "never", False),
+        temperature=values(lambda r: r.options.temperature, 0.0),
+        top_p=values(lambda r: r.options.top_p, 1.0) if sampled else None,
+        top_k=values(lambda r: r.options.top_k, 0) if sampled else None,
+        guidance=values(lambda r: r.options.guidance, 0.0),
+        eos_never=values(lambda r: r.options.eos == "never", False),
         blocks=values(lambda r: 0 if r.blocks is None else r.blocks.length, 0),
         endless=any(not r.ends for r in requests),
-        eos_last=values(lambda r: r.sampling.eos == "last", False),
+        eos_last=values(lambda r: r.options.eos == "last", False),
     )
 
 
 def in_order(rules: Sequence[Sequence[StopRule]]) -> list[tuple[StopRule, list[bool]]]:
     """Rules with the rows that they are for: the first ones of all rows, then the second ones, and so on.
 
-    The first rule to end a row has its way, so a row's order may not depend on its neighbours.
+    The first matching stop rule wins, so the order of a row's rules must not depend on its neighbours.
     """
     found = []
     for place in range(max(map(len, rules), default=0)):

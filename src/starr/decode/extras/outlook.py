@@ -28,7 +28,7 @@ class Outlook(Guest):
     def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:
         places = range(canvas.columns)
         watched = [[any(at in rule.watches(r) for rule in r.rules) for at in places] for r in requests]
-        planned = [r.step_limit if r.max_forwards else sum(r.masked) for r in requests]
+        planned = [r.step_limit if r.options.max_forwards else sum(r.masked) for r in requests]
         device = canvas.step.device
         return {WATCHED: torch.tensor(watched, device=device), PLANNED: torch.tensor(planned, device=device)}
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from starr.decode.result import Event
-from starr.decode.strings import cut_at, within
+from starr.decode.text import within
 from starr.decode.trace import Stats, Trace
 from starr.named import text_form
 from starr.server.queue.job import Job, Ticket
@@ -43,24 +43,21 @@ class FinishedRow:
 
 
 def outcome_of(ticket: Ticket, model: Model) -> FinishedRow:
-    """The result of a row that is over: done, stopped by a string, or ended early with what is settled."""
+    """The result of a row that is over: done, or ended early with what is settled."""
     event = ticket.event
     assert event is not None
-    end = cut_at(event.text, ticket.job.stops)
-    text = event.text[:end]
-    places = event.places
-    count = len(places) if end is None and event.done else within(tokens_at(event, places), text, model)
-    result = event.generation
-    reason = "stop" if end is not None else "length" if result is None else result.finish_reason
+    result, places = event.generation, event.places
+    if result is None:
+        places = places[: within(tokens_at(event, places), event.text, model)]
     return FinishedRow(
-        text=text,
-        tokens=tokens_at(event, places[:count]),
-        made=event.snapshot.text.made(places[:count]),
-        finish_reason=reason,
-        stats=event.stats if result is None else result.stats,
+        text=event.text,
+        tokens=tokens_at(event, places),
+        made=event.snapshot.text.made(places),
+        finish_reason="length" if result is None else result.finish_reason,
+        stats=event.stats,
         trace=None if result is None else result.trace,
         event=event,
-        places=places[:count],
+        places=places,
     )
 
 
@@ -102,5 +99,5 @@ def figures_of(job: Job, outcomes: list[FinishedRow]) -> dict[str, Any]:
         "revocations": sum(outcome.stats.revocations for outcome in outcomes),
         "strategy": text_form(request.strategy),
         "cache": text_form(request.cache),
-        "seed": request.seed,
+        "seed": request.options.seed,
     }

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from starr.api import Prompt, request_of
-from starr.decode.check import check_request
+from starr.api import Prompt, build_requests
 from starr.decode.request import Request
 from starr.decode.strategies import strategy
 from starr.errors import InputError, did_you_mean
@@ -33,22 +32,10 @@ class Missing(InputError):
 
 
 @dataclass(frozen=True, slots=True)
-class RowWishes:
-    """What only HTTP asks of a row: the text after its answer, and the likeliest tokens for each position."""
-
-    suffix: str = ""
-    candidates: int = 0
-
-
-NO_WISHES = RowWishes()
-
-
-@dataclass(frozen=True, slots=True)
 class ParsedBody:
     """What a body asks for."""
 
     requests: list[Request]
-    stops: tuple[str, ...]
     timeout: float
     stream: bool
     include_usage: bool
@@ -68,15 +55,15 @@ def parse_body(body: Decoding, model: Model, settings: Settings) -> ParsedBody:
     defaults = {name: value for name, value in settings.defaults.items() if not (own_blocks and name == "block_length")}
     options = options_of(body, defaults)
     logprobs = wanted_logprobs(body)
-    shared = RowWishes(getattr(body, "suffix", None) or "", logprobs or 0)
-    rows = [request for prompt in prompts for request in choices(model, prompt, options, body.n or 1, shared)]
+    suffix = getattr(body, "suffix", None) or ""
+    built = build_requests(model, prompts, options, stream=True, candidates=logprobs or 0, suffix=suffix)
+    rows = [row.change(seed=options.seed + place) for row in built for place in range(body.n or 1)]
     if body.diffusing and not body.stream:
         raise InputError("diffusing needs stream.", hint="Frames are only sent in a stream.", param="diffusing")
     if options.trace or logprobs:
         check_traced(rows)
     return ParsedBody(
         requests=rows,
-        stops=stops_of(body.stop),
         timeout=timeout_of(body, settings),
         stream=bool(body.stream),
         include_usage=bool(body.stream_options and body.stream_options.include_usage),
@@ -103,7 +90,7 @@ def options_of(body: Decoding, defaults: Mapping[str, Any] = MappingProxyType({}
         given["max_tokens"] = body.max_completion_tokens
     if body.ignore_eos:
         given["eos"] = "never"
-    given |= form_of(body)
+    given |= form_of(body) | {"stop": stops_of(body.stop)}
     given = {**defaults, **given}
     if given.get("temperature", 0) > 0 and "seed" not in given:
         given["seed"] = secrets.randbelow(1 << 31)
@@ -116,7 +103,7 @@ def refuse_files(given: dict[str, Any]) -> None:
         if isinstance(value, str) and value.startswith("@") and name != "regex":
             raise InputError(f"{name} cannot be read from a file here.", hint="Write it out.", param=name)
     if "strategy" in given:
-        chosen = strategy(given["strategy"])
+        chosen = given["strategy"] = strategy(given["strategy"])
         for name in sorted(chosen.files.intersection(set_options(chosen))):
             raise InputError(f"{chosen.name}: {name} cannot be read from a file here.", param="strategy")
 
@@ -134,34 +121,6 @@ def prompts_of(body: Decoding) -> Sequence[Prompt]:
     if not prompt:
         raise InputError("The prompt must not be empty.", param="prompt")
     return prompt  # type: ignore[return-value]
-
-
-def choices(model: Model, prompt: Prompt, options: Options, n: int, wishes: RowWishes = NO_WISHES) -> list[Request]:
-    """``n`` rows of one prompt, with seeds that follow each other; every row is watched."""
-    first = request_of(model, prompt, options, stream=True)
-    first = replace(first, candidates=wishes.candidates)
-    if wishes.suffix:
-        first = followed(first, wishes.suffix, model)
-    rows = [replace(first, seed=first.seed + place) for place in range(n)]
-    check_request(rows[-1], model)
-    return rows
-
-
-def followed(row: Request, suffix: str, model: Model) -> Request:
-    """The row with a text after its canvas, which the model sees and the answer leaves out."""
-    if model.spec.block_length is not None:
-        raise InputError("suffix cannot be used: a block-causal model does not see what follows.", param="suffix")
-    if row.constraint is not None or not row.ends:
-        raise InputError("suffix cannot be used with ice or a structured answer.", param="suffix")
-    tokens = model.tokenizer.encode(suffix)
-    return replace(
-        row,
-        tokens=row.tokens + tokens,
-        masked=row.masked + [False] * len(tokens),
-        tail=len(tokens),
-        ends=False,
-        sampling=replace(row.sampling, eos="never"),
-    )
 
 
 def cells(row: Request) -> int:

@@ -16,7 +16,7 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from starr.decode.request import check_ids
+from starr.decode.prompts.prepare import check_ids
 from starr.decode.trace import Trace
 from starr.errors import InputError, StarrError
 from starr.model.load import Model
@@ -121,7 +121,7 @@ class Service:
             if decides(body):
                 return JSONResponse(await self.readers.decide(body, ready.model, shape))
             asked = await self.readers.parse(body, ready.model)
-        job = Job(asked.requests, asked.stops, asked.timeout, asked.timeout - (monotonic() - began))
+        job = Job(asked.requests, asked.timeout, asked.timeout - (monotonic() - began))
         ready.pool.submit(job)
         if asked.stream:
             return self.streamed(job, shape, asked, request)

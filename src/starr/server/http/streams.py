@@ -11,7 +11,7 @@ from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
 from starr.decode.result import Event
-from starr.decode.strings import before_stop, sendable, within
+from starr.decode.text import before_stop, within
 from starr.decode.trace import record_dict
 from starr.errors import StarrError
 from starr.server.http.answers import AnswerShape
@@ -105,7 +105,7 @@ class Stream:
         elif self.asked.diffusing:
             yield self.shape.chunk(index, frame_text(ticket, event, self.shape.model), **canvas_of(event))
         else:
-            yield from self.delta(index, sendable(event.text, self.job.stops), event)
+            yield from self.delta(index, event.text, event)
 
     def delta(self, index: int, text: str, event: Event) -> Iterator[dict[str, Any]]:
         """A chunk with the text that is new, if any."""
@@ -149,7 +149,7 @@ class Stream:
 
 def frame_text(ticket: Ticket, event: Event, model: Model) -> str:
     """The whole canvas as text, up to a held end-of-text or a stop string; masked positions show as MASK."""
-    ends, stops = ticket.request.ends, ticket.job.stops
+    ends, stops = ticket.request.ends, ticket.request.options.stop
     cells = list(zip(event.tokens, event.masked, strict=True))
     if ends:
         cells = list(takewhile(lambda cell: cell[1] or cell[0] not in model.spec.eos_ids, cells))

@@ -30,7 +30,7 @@ log = logging.getLogger("starr.server")
 def cost(request: Request, longest: int) -> int:
     """Positions of the row's largest forward: two canvases under guidance, drafts, the whole context if it grows."""
     length = longest if request.strategy.grows() else len(request.tokens)
-    doubled = request.sampling.guidance > 0 or "shadow" in request.strategy.signals
+    doubled = request.options.guidance > 0 or "shadow" in request.strategy.signals
     return length * (2 if doubled else 1) * request.strategy.states()
 
 
@@ -87,8 +87,6 @@ class Lane:
             for event in events:
                 if self.running[event.id].receive(event):
                     del self.running[event.id]
-                    if not event.done:
-                        self.engine.cancel(event.id)
 
     @contextmanager
     def surviving(self) -> Iterator[None]:

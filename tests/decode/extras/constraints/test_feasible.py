@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.structured_runs import EXPRESSIONS, constrained, model_of
 from starr.api import run_all
-from starr.decode.check import check_request
+from starr.decode.request import check_request
 from starr.errors import InputError
 
 

@@ -13,7 +13,7 @@ def symbols_of(request: Request) -> list[int]:
     """The row's canvas in the automaton's words, as far as it belongs to the result."""
     assert request.constraint is not None
     class_of = request.constraint.automaton.class_of
-    never = request.sampling.eos == "never"
+    never = request.options.eos == "never"
     parts = zip(request.tokens, request.masked, request.endless, strict=True)
     whole = [(GOES_ON if never or endless else MASK) if masked else int(class_of[t]) for t, masked, endless in parts]
     return whole[request.start : len(whole) - request.surplus]

@@ -51,7 +51,7 @@ class Constraints(Guest):
         super().__init__(model, requests, rows)
         self.constraints: list[Constraint] = [r.constraint for r in self.requests if r.constraint is not None]
         self.tables = [constraint.table(model.device) for constraint in self.constraints]
-        self.never = torch.tensor([r.sampling.eos == "never" for r in self.requests], device=model.device)
+        self.never = torch.tensor([r.options.eos == "never" for r in self.requests], device=model.device)
         self.at_once = [any(rule.ends_now() for rule in r.rules) for r in self.requests]
         self.watched = [any(len(rule.watches(r)) for rule in r.rules) for r in self.requests]
         self.walks: list[RowWalk] = []
@@ -88,11 +88,11 @@ class Constraints(Guest):
         seen, proposed = canvas.seen[part].long(), self.classes(canvas.proposal[part])
         rows = torch.cat([figures, symbols, open_, proposed, seen], dim=1).tolist()
         self.walks = [self.walked(k, row, canvas.columns) for k, row in enumerate(rows)]
-        if not any(request.trace for request in self.requests):
+        if not any(request.options.trace for request in self.requests):
             return canvas
         note = canvas.notes[ALLOWED_SET].clone()
         for k, each in enumerate(self.walks):
-            if self.requests[k].trace:
+            if self.requests[k].options.trace:
                 shown = [self.constraints[k].set_number(each.walk, place) for place in range(*each.window)]
                 columns = slice(each.start + each.window[0], each.start + each.window[1])
                 note[self.rows[k], columns] = torch.tensor(shown, dtype=note.dtype, device=note.device)
