@@ -23,7 +23,7 @@ class OneLetter(Guest):
 
     @classmethod
     def serves(cls, request):
-        return request.seed == 7
+        return request.options.seed == 7
 
     @classmethod
     def check(cls, request):

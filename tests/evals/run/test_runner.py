@@ -274,7 +274,13 @@ def test_report_is_one_file_with_table_picture_and_failing_samples(tmp_path):
 def test_report_escapes_what_models_write(tmp_path, monkeypatch):
     from starr.evals.run import runner
 
-    monkeypatch.setattr(runner, "before_stop", lambda text, stops: "<script>alert(1)</script>odd!")
+    kept = runner.graded
+
+    def graded(*given):
+        *others, generation, elapsed = given
+        return kept(*others, replace(generation, text="<script>alert(1)</script>odd!"), elapsed)
+
+    monkeypatch.setattr(runner, "graded", graded)
     run_evaluation(*toy_job(tmp_path / "run", limit=3))
     page = (tmp_path / "run" / "report.html").read_text()
     assert "<script>" not in page
