@@ -24,14 +24,14 @@ import starr
 from benchmarks.stored import Stored
 from starr.api import Options, build_request
 from starr.decode.engine import Engine
-from starr.evals.reproduce import context
-from starr.evals.reproduce.result import table
 from starr.evals.run.runs import fingerprint
 from starr.evals.tasks import word_problems
 from starr.model.files.hub import bundled_folder
 from starr.model.load import Model, load
 from starr.model.network.attention import attention
 from starr.model.network.transformer import Transformer
+from starr.research.reproduce import context
+from starr.research.reproduce.result import table
 
 NAME = "bundled-blocks"
 STRATEGY = "threshold:origin=sdar,tau=0.85"

@@ -17,8 +17,8 @@ import torch
 
 import starr
 from benchmarks.report import machine, table
+from starr.decode.canvas import places
 from starr.decode.forward import partial, whole
-from starr.decode.places import places
 from starr.model.network.transformer import KVBuffer
 
 SHARES = (1.0, 0.5, 0.25, 0.125)

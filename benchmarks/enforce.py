@@ -16,13 +16,13 @@ from typing import Any
 
 import starr
 from benchmarks.stored import Stored
-from starr.evals.reproduce import context
-from starr.evals.reproduce.bench import difference
+from starr.evals.run.bench import difference
 from starr.evals.run.results import compare, summarise
 from starr.evals.run.runner import decode_chunk
 from starr.evals.run.runs import EvalSettings, Run, choose, requests_for, settings_for
 from starr.evals.run.store import Sample
 from starr.evals.tasks import Task, load_task
+from starr.research.reproduce import context
 
 MODES = ("strict", "bounded", "literal")
 STRATEGIES = ("starr", "edit", "wino", "saber", "remdm:steps=64")

@@ -8,7 +8,7 @@ from statistics import mean
 
 from benchmarks.plan import Step
 from starr.cli.report import table
-from starr.evals.reproduce.bench import Bench
+from starr.evals.run.bench import Bench
 from starr.evals.run.progress import spell
 from starr.evals.run.runs import LIMIT, Run
 

@@ -24,8 +24,8 @@ from starr.api import build_request, run_all
 from starr.decode import batch
 from starr.decode.engine import Engine
 from starr.decode.extras import GUESTS
-from starr.decode.extras.constraints.compiled import compile_constraint, spelling_for
-from starr.decode.extras.constraints.expression import wanted
+from starr.decode.extras.constraints.compile import compile_constraint, spell_vocabulary
+from starr.decode.extras.constraints.expression import parse_constraint
 from starr.decode.extras.constraints.guest import Constraints
 from starr.decode.view import Action
 from starr.evals.tasks import load_task
@@ -135,9 +135,9 @@ def layer_time(model: Model, positions: int) -> float:
 def cost(size: int, width: int, prompt: int, canvas: int) -> dict:
     """One row of the table."""
     model = model_of(size, width)
-    spelling = spelling_for(model)
+    spelling = spell_vocabulary(model)
     started = time.perf_counter()
-    automaton = compile_constraint(wanted(json_schema=SCHEMA), spelling)
+    automaton = compile_constraint(parse_constraint(json_schema=SCHEMA), spelling)
     compiled = 1000 * (time.perf_counter() - started)
     free, bound = steps(model, prompt, canvas), steps(model, prompt, canvas, json_schema=SCHEMA)
     rest = (LAYERS - 1) * layer_time(model, prompt + canvas)
@@ -165,10 +165,10 @@ class BestPath(Constraints):
         action, written = action.clone(), written.clone()
         for k, each in enumerate(self.walks):
             row = int(self.rows[k])
-            places = [each.window[0] + p for p in (action[row] == Action.COMMIT).nonzero().flatten().tolist()]
-            if places:
-                tokens = self.together(k, each, view.distribution[row], places)
-                written[row, [p - each.window[0] for p in tokens]] = torch.tensor(list(tokens.values()))
+            commits = (action[row] == Action.COMMIT).nonzero().flatten().tolist()
+            if commits:
+                positions = [each.window[0] + i for i in commits]
+                written[row, commits] = self.choose_together(k, each, view.distribution[row, commits], positions)
         return action, written
 
 

@@ -79,7 +79,7 @@ def test_a_new_option_can_be_set_in_a_chat():
 
 def test_a_new_option_is_a_field_over_http():
     said = with_new_option("""
-        from starr.server.http.protocol import ChatBody, CompletionBody, InfillBody
+        from starr.server.http.bodies import ChatBody, CompletionBody, InfillBody
         for body in (ChatBody, CompletionBody, InfillBody):
             print(body.model_json_schema()["properties"]["wildness"]["description"])
         print(CompletionBody(prompt="x", wildness=1.25).given())

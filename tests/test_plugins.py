@@ -271,7 +271,7 @@ import starr
 from starr.decode.catalogue import markdown
 from starr.errors import InputError
 from starr.evals.tasks import load_task
-from starr.server.http.catalogue import described
+from starr.server.http.pages import list_members
 from tests.tiny import tiny_model
 model = tiny_model()
 one = starr.generate(model, "x", strategy="eager:count=2", cache="lazy", max_tokens=8, eos="never")
@@ -281,7 +281,7 @@ try:
 except InputError as error:
     line = str(error)
 said = [one.strategy, one.cache, one.stats.forwards, two.stats.forwards, line, load_task("echo").max_tokens]
-said += ["## eager" in markdown(), "eager" in [entry["id"] for entry in described()["data"]]]
+said += ["## eager" in markdown(), "eager" in [entry["id"] for entry in list_members()["data"]]]
 print(json.dumps(said))
 """
     said = json.loads(outside("-c", script).stdout)

@@ -15,16 +15,15 @@ from starr.decode.caches import CACHES
 from starr.decode.choose.answers import answers
 from starr.decode.choose.questions import asks_within, questions_behind, questions_within
 from starr.decode.engine import Engine
-from starr.decode.extras.constraints.compiled import constraint_for
-from starr.decode.extras.constraints.expression import AskedConstraint, choices_text, wanted
+from starr.decode.extras.constraints.compile import compile_for
+from starr.decode.extras.constraints.expression import ConstraintSpec, parse_constraint, read_choices
 from starr.decode.prompts.ice import ICES
 from starr.decode.prompts.prepare import Prompt as Prompt
 from starr.decode.prompts.prepare import add_suffix, build_canvas, build_infill, encode_prompt, is_many
 from starr.decode.request import Request, build_row
 from starr.decode.result import Event
 from starr.decode.stops import stop_rules
-from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import STRATEGIES
+from starr.decode.strategies.base import STRATEGIES, Strategy
 from starr.decode.text import stop_strings
 from starr.decode.trace import Generation, Generations
 from starr.errors import InputError
@@ -99,7 +98,7 @@ def read_files(options: AnyOptions) -> AnyOptions:
 
 def parse_options(options: AnyOptions) -> AnyOptions:
     """Put members in place of text forms, before there is a model. Constraints are checked, and compiled later."""
-    parse_constraint(options)
+    read_constraint(options)
     return replace(options, **parse_members(options.keywords()))
 
 
@@ -112,9 +111,9 @@ def parse_members(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def parse_constraint(options: Options) -> AskedConstraint | None:
+def read_constraint(options: Options) -> ConstraintSpec | None:
     """What the answer must match; None is any text."""
-    asked = wanted(options.regex, options.json_schema, options.choices)
+    asked = parse_constraint(options.regex, options.json_schema, options.choices)
     if asked is not None:
         need("grammar", asked.kind)
     return asked
@@ -122,13 +121,13 @@ def parse_constraint(options: Options) -> AskedConstraint | None:
 
 def resolve(options: Options, model: Model) -> ResolvedOptions:
     """Resolve options for a model: parse text forms, take the model's own members where none is named."""
-    given, asked = options.keywords(), parse_constraint(options)
+    given, asked = options.keywords(), read_constraint(options)
     own = {name: getattr(model.spec.habits, name) for name in MODELS_OWN if given[name] is None}
     given |= parse_members(given | own)
     given["strategy"] = given["strategy"].bind(model)
     if options.infill:
         given["eos"] = "never"
-    return ResolvedOptions(**given, constraint=None if asked is None else constraint_for(model, asked))
+    return ResolvedOptions(**given, constraint=None if asked is None else compile_for(model, asked))
 
 
 def check_model(model: Any) -> None:
@@ -214,7 +213,7 @@ def choose(model: Model, prompt: Prompt, choices: Any, *, chat: bool | None = No
     """
     check_model(model)
     many = not isinstance(choices, str) and bool(choices) and not isinstance(choices[0], str)
-    lists = [json.loads(choices_text(each)) for each in (choices if many else [choices])]
+    lists = [read_choices(each) for each in (choices if many else [choices])]
     if many and not isinstance(prompt, str):
         raise InputError("Several questions need a text with [MASK] holes.", param="prompt")
     if isinstance(prompt, str) and (many or asks_within(prompt)):

@@ -20,7 +20,7 @@ from starr.named import MANY, Option, check_value
 
 if TYPE_CHECKING:
     from starr.decode.caches import Cache
-    from starr.decode.extras.constraints.compiled import Constraint
+    from starr.decode.extras.constraints.compile import Constraint
     from starr.decode.prompts.ice import Ice
     from starr.decode.stops.base import StopRule
     from starr.decode.strategies.base import Strategy

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
+import pkgutil
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, TypeVar
 
@@ -43,6 +45,12 @@ def register(thing: Thing) -> Thing:
     raise InputError(
         f"{thing!r} cannot be registered.", hint="Derive it from starr.Strategy, Cache or StopRule, or make a Task."
     )
+
+
+def import_members(package: str, path: Iterable[str]) -> None:
+    """Import every module of a package, so that the members in them register themselves."""
+    for module in pkgutil.iter_modules(path):
+        importlib.import_module(f"{package}.{module.name}")
 
 
 @functools.cache

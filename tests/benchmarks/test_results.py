@@ -9,10 +9,10 @@ from benchmarks import results
 from benchmarks.estimate import forwards_of, seconds_of, seconds_of_all
 from benchmarks.plan import FIRST, ROWS, TASKS, WHOLE, Step, chosen
 from benchmarks.pool import missing_parts
-from starr.evals.reproduce import RESULTS, RUNS
-from starr.evals.reproduce.bench import Bench
+from starr.evals.run.bench import Bench
 from starr.evals.run.runner import Workload
 from starr.evals.run.runs import LIMIT, Run
+from starr.research.reproduce import RESULTS, RUNS
 from tests.evals.toy import toy_bench
 
 MODELS = ("bundled", "bundled-dream")

@@ -7,9 +7,9 @@ from dataclasses import replace
 import torch
 
 import starr
+from starr.decode.advance import advance
 from starr.decode.canvas import Canvas, new_canvas
 from starr.decode.request import Request
-from starr.decode.window import advance
 from starr.options import ResolvedOptions, by_name
 from tests.tiny import EOS, MASK
 

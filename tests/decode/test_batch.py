@@ -1,9 +1,10 @@
 """Rows join and leave between steps; every row pays for what it used."""
 
 import pytest
+import torch
 
 from starr.api import Options, build_request
-from starr.decode.batch import Batch
+from starr.decode.batch import Batch, move_buffer
 from starr.decode.engine import Engine
 from tests.decode.rows import request
 from tests.tiny import tiny_model
@@ -68,3 +69,24 @@ def test_padding_is_counted_apart():
     engine.step()
     short, long = engine.batch.rows
     assert (short.padded, long.padded) == (long.length - short.length, 0)
+
+
+NET = tiny_model().net
+
+
+def test_rows_that_stay_keep_their_keys_and_new_ones_start_empty():
+    first = move_buffer(NET, None, [], [4, 7], 5)
+    first.keys.copy_(torch.randn(first.keys.shape))
+    first.values.copy_(torch.randn(first.values.shape))
+    wider = move_buffer(NET, first, [4, 7], [7, 9], 8)
+    assert torch.equal(wider.keys[:, 0, :, :5], first.keys[:, 1])
+    assert torch.equal(wider.values[:, 0, :, :5], first.values[:, 1])
+    assert not wider.keys[:, 0, :, 5:].any()
+    assert not wider.keys[:, 1].any()
+    assert wider.slots == 8
+    narrower = move_buffer(NET, wider, [7, 9], [7], 3)
+    assert torch.equal(narrower.keys[:, 0], wider.keys[:, 0, :, :3])
+
+
+def test_without_rows_there_is_no_buffer():
+    assert move_buffer(NET, None, [], [], 5) is None

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from starr.api import Options, build_request
+from starr.decode.canvas import places
 from starr.decode.engine import Engine
 from starr.decode.forward import forward, slots_of, together
-from starr.decode.places import places
 from tests.tiny import tiny_model
 
 

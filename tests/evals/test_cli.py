@@ -166,7 +166,7 @@ def test_tune_writes_a_preset_that_runs(tmp_path, capsys):
 
 
 def test_tune_says_when_nothing_is_good_enough(capsys, monkeypatch):
-    monkeypatch.setattr("starr.evals.tune.Bound.kept", lambda *_: False)
+    monkeypatch.setattr("starr.fit.tune.Bound.kept", lambda *_: False)
     arguments = ["tune", "word-problems", "--strategy", "threshold", "--grid", "tau=0.3/0.9", "--loss", "100"]
     assert main([*arguments, "--calibration", "4", "--max-tokens", "6", "--quiet"]) == 1
     assert "No candidate" in capsys.readouterr().err

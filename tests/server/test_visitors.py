@@ -17,9 +17,9 @@ import httpx
 import pytest
 
 from starr.errors import InputError, WorkError
-from starr.server.connections import listen, most_connections
-from starr.server.http.visitors import refusal
+from starr.server.http.guard import check_headers
 from starr.server.settings import Settings
+from starr.server.start import listen, most_connections
 from tests.deploy.proxy import free_port
 from tests.server.running import http, logged, running, wait_until
 
@@ -29,7 +29,7 @@ JSON = {"Content-Type": "application/json"}
 
 def asked(settings, method="GET", **headers):
     pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    found = refusal({"method": method, "path": "/", "headers": pairs}, settings)
+    found = check_headers({"method": method, "path": "/", "headers": pairs}, settings)
     return None if found is None else found[0]
 
 

@@ -20,7 +20,7 @@ from starr.optional import need
 
 if TYPE_CHECKING:
     from starr.decode.strategies.calibrated.rule import FittedRule
-    from starr.evals.calibrate.prompts import Prompt
+    from starr.fit.calibrate.prompts import Prompt
 
 LENGTH = 128  # canvas of a prompt that no task has one for
 
@@ -59,10 +59,10 @@ def run(options: CalibrateOptions) -> None:
     Decodes prompts (no answers are needed), sees which proposals stand, and writes one JSON file for
     --strategy calibrated:rule=FILE.
     """
-    from starr.evals.calibrate.costs import estimate
-    from starr.evals.calibrate.visit import ROUNDS
-    from starr.evals.calibrate.work import CalibrationPlan, calibrate
     from starr.evals.run.progress import spell
+    from starr.fit.calibrate.costs import estimate
+    from starr.fit.calibrate.visit import ROUNDS
+    from starr.fit.calibrate.work import CalibrationPlan, calibrate
 
     if options.kind not in ("rule", "learn2pd"):
         raise InputError(f"--kind must be rule or learn2pd, got {options.kind}.", param="kind")
@@ -83,7 +83,7 @@ def run(options: CalibrateOptions) -> None:
         rule = calibrate(model, prompts, plan, folder=options.work, watch=watch)
     write(options.out, dump(rule.to_dict()) + "\n", options.quiet)
     if options.plot is not None:
-        from starr.evals.calibrate.diagram import save_diagram
+        from starr.fit.calibrate.diagram import save_diagram
 
         save_diagram(rule, options.plot)
         note(f"wrote {options.plot}", options.quiet)
@@ -94,7 +94,7 @@ def run(options: CalibrateOptions) -> None:
 
 def run_filter(options: CalibrateOptions) -> None:
     """Fit the block filter of learn2pd."""
-    from starr.evals.calibrate.filter import FilterPlan, fit_filter
+    from starr.fit.calibrate.filter import FilterPlan, fit_filter
 
     check_out(options.out, "--out")
     check_range("--prompts", options.prompts, 20)
@@ -112,7 +112,7 @@ def run_filter(options: CalibrateOptions) -> None:
 def read(options: CalibrateOptions) -> list[Prompt]:
     """The prompts, each with its canvas length."""
     from starr.cli.run_file import read_prompts
-    from starr.evals.calibrate.prompts import Prompt, task_prompts
+    from starr.fit.calibrate.prompts import Prompt, task_prompts
 
     if bool(options.tasks) == (options.input is not None):
         raise InputError("calibrate takes TASK or --input FILE, not both.", param="task")

@@ -169,10 +169,10 @@ def parameters(shape: Shape) -> int:
     """Weights of a network of this shape, counted without making it."""
     import torch
 
-    from starr.model.network.transformer import Transformer
+    from starr.model.network.encoder import make_network
 
     with torch.device("meta"):
-        return sum(weight.numel() for weight in Transformer(shape).parameters())
+        return sum(weight.numel() for weight in make_network(shape).parameters())
 
 
 def size_of(folder: Path) -> int:

@@ -71,7 +71,7 @@ def show(options: ShowTraceOptions) -> None:
 
 def summary(path: Path, body: dict[str, Any]) -> tuple[Any, ...]:
     """One trace's line of the table."""
-    from starr.decode.trace_format import Action
+    from starr.decode.trace import Action
 
     stats = body.get("stats", {})
     actions = [action for step in body["steps"] for action in step["action"]]

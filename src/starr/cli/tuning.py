@@ -17,10 +17,10 @@ from starr.cli.verb import verb
 from starr.errors import InputError, WorkError
 
 if TYPE_CHECKING:
-    from starr.evals.reproduce.bench import Bench
+    from starr.evals.run.bench import Bench
     from starr.evals.run.runs import Run
     from starr.evals.run.store import Sample
-    from starr.evals.tune import Tuned
+    from starr.fit.tune import Tuned
 
 HEAD = ("candidate", "n", "right %", "formed %", "both %", "difference", "interval", "forwards", "front")
 
@@ -57,10 +57,10 @@ def run(options: TuneOptions) -> None:
     Successive halving over the grid on a calibration split; prints the accuracy-forwards front, the chosen text form
     and its score on held-out items, and writes a preset file for --strategy @FILE.
     """
-    from starr.evals.reproduce.bench import Bench
+    from starr.evals.run.bench import Bench
     from starr.evals.run.evaluate import open_store
     from starr.evals.run.runs import make_runs
-    from starr.evals.tune import Bound, candidates, parse_grid, tune, write_preset
+    from starr.fit.tune import Bound, candidates, parse_grid, tune, write_preset
 
     check_out(options.out, "--out")
     bound = Bound(options.loss, options.confidence)

@@ -71,7 +71,7 @@ def check_port(address: str, settings: Settings) -> None:
     if settings.port == 0:
         raise InputError("--port must not be 0 with --ray.", hint="Ray Serve needs a fixed port.", param="port")
     if address == LOCAL:
-        from starr.server.connections import listen
+        from starr.server.start import listen
 
         listen(settings).close()
 

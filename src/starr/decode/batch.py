@@ -7,29 +7,28 @@ buffer and the coming query.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from starr.decode.buffer import laid_out
-from starr.decode.canvas import Canvas, join, new_canvas, select, trim
+from starr.decode.advance import advance
+from starr.decode.canvas import Canvas, join, new_canvas, places, select, trim, window_index
+from starr.decode.decide import Group, regroup
 from starr.decode.extras import GUESTS
 from starr.decode.extras.base import Guests
 from starr.decode.forward import ForwardCall
-from starr.decode.groups import Group, regroup
-from starr.decode.places import places, window_index
 from starr.decode.query import QueryPlan, RowFigures, plan_query
 from starr.decode.request import Request
 from starr.decode.result import Event, StepTensors
 from starr.decode.rows import LiveRow, StepCost, events_of
 from starr.decode.settings import RowSettings, settings_of
-from starr.decode.window import advance
+from starr.model.network.transformer import KVBuffer, Transformer
 
 if TYPE_CHECKING:
     from starr.model.load import Model
-    from starr.model.network.transformer import KVBuffer
 
 
 class Batch:
@@ -177,7 +176,23 @@ class Batch:
         now, columns = self.buffered_ids(), self.canvas.columns
         if now == before and (not now or (self.buffer is not None and self.buffer.slots == columns)):
             return
-        self.buffer = laid_out(self.model.net, self.buffer, before, now, columns)
+        self.buffer = move_buffer(self.model.net, self.buffer, before, now, columns)
         for row in self.rows:
             if self.buffer is not None and row.id in now:
                 row.buffer_bytes = self.buffer.nbytes // len(now)
+
+
+def move_buffer(
+    net: Transformer, buffer: KVBuffer | None, before: Sequence[int], now: Sequence[int], slots: int
+) -> KVBuffer | None:
+    """A buffer for the rows ``now`` with K/V of those that were in it ``before`` (row ids); None without rows."""
+    if not now:
+        return None
+    empty = KVBuffer.empty(net.shape, len(now), slots, net.embed.weight)
+    kept = [(new, before.index(id)) for new, id in enumerate(now) if id in before]
+    if buffer is not None and kept:
+        width = min(slots, buffer.slots)
+        new, old = (torch.tensor(part, device=buffer.keys.device) for part in zip(*kept, strict=True))
+        for target, source in ((empty.keys, buffer.keys), (empty.values, buffer.values)):
+            target[:, new, :, :width] = source[:, old, :, :width]
+    return empty

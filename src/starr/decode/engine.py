@@ -6,19 +6,18 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from starr.decode.advance import advance, move_end, stop_after
 from starr.decode.apply import apply
 from starr.decode.batch import Batch
+from starr.decode.decide import decide
 from starr.decode.enforce import Bounds, enforce
 from starr.decode.forward import forward
-from starr.decode.groups import decide
-from starr.decode.observe import check_numbers, kept_tensors, observe, remember, window_logits
 from starr.decode.propose import postpone_eos, proposal_request, propose
 from starr.decode.request import Request
 from starr.decode.rescue import expel, keep
 from starr.decode.result import Event
 from starr.decode.stops.base import consult
-from starr.decode.view import Action
-from starr.decode.window import advance, move_end, stop_after
+from starr.decode.view import Action, check_numbers, kept_tensors, observe, remember, window_logits
 from starr.model.threads import MACHINE
 
 if TYPE_CHECKING:

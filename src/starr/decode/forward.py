@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from starr.decode.canvas import Canvas
-from starr.decode.places import Places, places
+from starr.decode.canvas import Canvas, Places, places
 from starr.decode.query import QueryPlan
 from starr.decode.settings import RowSettings
 from starr.model.network.masks import block_causal

@@ -18,9 +18,8 @@ import torch
 from torch import Tensor
 
 from starr.decode import noise
-from starr.decode.canvas import Canvas
+from starr.decode.canvas import Canvas, Places
 from starr.decode.confidence import log_odds, on_grid, on_logit_grid, on_small_grid
-from starr.decode.places import Places
 from starr.decode.settings import RowSettings
 from starr.model.spec import ModelSpec
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from starr.decode.advance import settled_until
 from starr.decode.caches.base import Cache
 from starr.decode.canvas import Canvas, select
 from starr.decode.settings import RowSettings
-from starr.decode.window import settled_until
 
 if TYPE_CHECKING:
     from starr.decode.extras.base import Guests

@@ -13,7 +13,7 @@ from starr.errors import InputError
 from starr.options import ResolvedOptions
 
 if TYPE_CHECKING:
-    from starr.decode.extras.constraints.compiled import Constraint
+    from starr.decode.extras.constraints.compile import Constraint
     from starr.model.load import Model
     from starr.model.spec import ModelSpec
 

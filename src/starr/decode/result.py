@@ -182,7 +182,7 @@ def trace_of(request: Request, snapshot: Snapshot, text: str, stats: Stats, mode
         pieces={token: piece(token) for token in sorted(used)},
         text=text,
         stats=stats,
-        constraint="" if asked is None else f"{asked.wanted.kind}: {asked.wanted.text}",
-        sets=[] if asked is None else [[count, list(map(piece, tokens))] for count, tokens in asked.shown],
+        constraint="" if asked is None else f"{asked.spec.kind}: {asked.spec.text}",
+        sets=[] if asked is None else [[count, list(map(piece, tokens))] for count, tokens in asked.traced_sets],
         blocks=request.block_starts(),
     )

@@ -32,6 +32,17 @@ class ModelSpec:
     block_length: int | None = None  # attention is block-causal in blocks of this length; None is full attention
     from_prompt: bool = False  # blocks are counted from the prompt's end, not from position 0
     habits: Habits = field(default_factory=Habits)
+    last_id: int | None = None  # closes a text that is filled: [SEP] of encoders
+
+    @property
+    def before(self) -> list[int]:
+        """What stands before a text that is filled."""
+        return [] if self.bos_id is None else [self.bos_id]
+
+    @property
+    def behind(self) -> list[int]:
+        """What stands behind it."""
+        return [] if self.last_id is None else [self.last_id]
 
     def origin(self, start: int) -> int:
         """A position where a block begins, for a canvas from ``start`` on."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from starr.decode.trace_format import Action
+from starr.decode.trace import Action
 
 Trace = Mapping[str, Any]
 Ints = NDArray[np.int64]

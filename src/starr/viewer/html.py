@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from starr.decode.trace import begin
-from starr.decode.trace_format import check_trace
+from starr.decode.trace import begin, check_trace
 from starr.errors import InputError
 from starr.viewer.compare import differences
 from starr.viewer.frames import Trace

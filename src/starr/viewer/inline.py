@@ -9,7 +9,7 @@ from typing import Any
 HEIGHT = 620
 
 
-def frame(traces: Sequence[dict[str, Any]], title: str = "Every step of the run") -> str:
+def show_inline(traces: Sequence[dict[str, Any]], title: str = "Every step of the run") -> str:
     """An iframe that holds the viewer's page whole; its scripts run there and reach nothing outside."""
     from starr.viewer.html import page
 

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
-from starr.decode.trace_format import check_trace
+from starr.decode.trace import check_trace
 from starr.errors import InputError, WorkError
 from starr.viewer.frames import COMMIT, MASKED, REVISE, REVOKE, Floats, Ints, Trace, extent, frames, piece
 from starr.viewer.frames import curves as series

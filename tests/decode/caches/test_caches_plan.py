@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import starr
+from starr.decode.advance import advance
 from starr.decode.apply import apply
 from starr.decode.canvas import Canvas, new_canvas
 from starr.decode.query import observable, queries
 from starr.decode.request import Request
 from starr.decode.view import Action
-from starr.decode.window import advance
 from starr.options import ResolvedOptions
 from tests.reference.ref_caches import RULES, RowState, queried
 from tests.tiny import MASK

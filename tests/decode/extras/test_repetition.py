@@ -9,8 +9,8 @@ import torch
 
 import starr
 from starr.api import Options, build_request, run_all
+from starr.decode.canvas import places
 from starr.decode.extras.repetition import Repetition
-from starr.decode.places import places
 from starr.decode.propose import ProposalRequest, propose
 from starr.decode.request import Blocks, Request
 from tests.decode.rows import canvas_of, request

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 
 import starr
 from starr.api import Options, build_request, run_all
-from starr.decode.canvas import join, trim, widen
+from starr.decode.canvas import join, places, trim, widen
 from starr.decode.engine import Engine
 from starr.decode.extras.growth import insert
 from starr.decode.extras.smoothing import PREDICTED, Smoothing
-from starr.decode.places import places
 from starr.decode.propose import ProposalRequest, propose
 from starr.errors import InputError
 from tests.decode.rows import canvas_of, hold, request

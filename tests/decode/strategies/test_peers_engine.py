@@ -10,7 +10,7 @@ import pytest
 
 from starr.api import Options, build_request, generate, run_all
 from starr.decode.caches import Cache
-from starr.evals.voting import vote
+from starr.research.voting import vote
 from tests.tiny import EOS, tiny_model
 
 PROMPTS = ["a prompt", "b", "another longer prompt"]

@@ -12,9 +12,9 @@ import yaml
 
 from starr.decode.text import before_stop
 from starr.errors import InputError, LoadError
-from starr.evals.references import tally
 from starr.evals.tasks import MODULES, gsm8k, load_task, math500, mbpp
 from starr.evals.tasks.sources import Source, read_rows
+from starr.research.references import tally
 
 ALL_PROMPTS = "84119a05b6c77e92415182c7963444e153dd2df04e05e238744f26b105c0a8b6"
 FIRST_TWENTY = "f0fbacc3eb1bea38"

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
-from starr.decode.caches.base import Cache, every, register, response
+from starr.decode.caches.base import Cache, every, response
 from starr.decode.ranking import top_of
 from starr.named import option
+from starr.plugins import register
 
 if TYPE_CHECKING:
     from starr.decode.canvas import Canvas

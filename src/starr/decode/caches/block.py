@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
-from starr.decode.caches.base import Cache, every, never, register
+from starr.decode.caches.base import Cache, every, never
 from starr.named import option
+from starr.plugins import register
 
 if TYPE_CHECKING:
     from starr.decode.canvas import Canvas

@@ -15,9 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from starr.decode.caches.base import Cache, every, never, register, response
+from starr.decode.caches.base import Cache, every, never, response
 from starr.decode.ranking import top_of
 from starr.named import option
+from starr.plugins import register
 
 if TYPE_CHECKING:
     from starr.decode.canvas import Canvas

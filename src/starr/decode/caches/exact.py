@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
-from starr.decode.caches.base import Cache, register
+from starr.decode.caches.base import Cache
 from starr.named import option
+from starr.plugins import register
 
 if TYPE_CHECKING:
     from starr.decode.canvas import Canvas

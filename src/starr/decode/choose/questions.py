@@ -60,8 +60,8 @@ def questions_within(
             hint="Write [MASK] for each question.",
             param="choices",
         )
-    before = [] if model.spec.bos_id is None else [model.spec.bos_id]
-    texts = [before + encode(model, parts[0], empty=True), *(encode(model, part, empty=True) for part in parts[1:])]
+    texts = [encode(model, part, empty=True) for part in parts]
+    texts = [model.spec.before + texts[0], *texts[1:-1], texts[-1] + model.spec.behind]
     encoded = [{choice: encode(model, choice) for choice in each} for each in choices]
     longest = [max(map(len, each.values())) for each in encoded]
     rows: list[list[int]] = []

@@ -38,9 +38,8 @@ import torch
 from torch import Tensor
 
 if TYPE_CHECKING:
-    from starr.decode.canvas import Canvas
+    from starr.decode.canvas import Canvas, Places
     from starr.decode.forward import ForwardCall
-    from starr.decode.places import Places
     from starr.decode.propose import ProposalRequest, Proposals
     from starr.decode.request import Request
     from starr.decode.view import Decision, StepView

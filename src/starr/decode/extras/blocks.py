@@ -13,9 +13,8 @@ import torch
 from torch import Tensor
 
 from starr.decode.caches.exact import BLOCK, SEALED, led, open_positions, span
-from starr.decode.canvas import Canvas
+from starr.decode.canvas import Canvas, Places
 from starr.decode.extras.base import Guest
-from starr.decode.places import Places
 from starr.decode.propose import ProposalRequest
 from starr.decode.request import Request
 from starr.decode.view import Action, Decision, StepView

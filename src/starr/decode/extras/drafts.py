@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from starr.decode.canvas import Canvas
+from starr.decode.canvas import Canvas, window_index
 from starr.decode.confidence import unsaturated
 from starr.decode.extras.base import Guest, GuestStates
 from starr.decode.forward import ForwardCall, rows_of, whole
-from starr.decode.places import window_index
 from starr.decode.propose import ProposalRequest, propose
 from starr.decode.request import Request
 from starr.decode.view import DRAFT, DRAFT_TOKEN, Decision, draft_notes

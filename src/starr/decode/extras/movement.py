@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from starr.decode.canvas import Canvas
+from starr.decode.canvas import Canvas, places
 from starr.decode.confidence import on_grid
 from starr.decode.extras.base import Guest
 from starr.decode.forward import columns_of, rows_of
-from starr.decode.places import places
 from starr.decode.request import Request
 from starr.model.load import Model
 from starr.model.network.transformer import KVBuffer

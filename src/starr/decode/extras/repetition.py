@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import torch
 
-from starr.decode.canvas import Canvas
+from starr.decode.canvas import Canvas, Places
 from starr.decode.extras.base import Guest
-from starr.decode.places import Places
 from starr.decode.propose import ProposalRequest
 from starr.decode.request import Request
 from starr.model.load import Model

@@ -17,9 +17,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from starr.decode.canvas import Canvas
+from starr.decode.canvas import Canvas, Places
 from starr.decode.extras.base import Guest
-from starr.decode.places import Places
 from starr.decode.propose import ProposalRequest, Proposals
 from starr.decode.request import Request
 from starr.model.load import Model

@@ -46,8 +46,9 @@ def build_infill(model: Model, prompt: Prompt, options: ResolvedOptions) -> Prep
     if not isinstance(prompt, str) or options.ice is not None:
         raise InputError("Infilling takes a text with [MASK:n] holes and cannot be used with ice.", param="prompt")
     spec = model.spec
-    canvas = infill_layout(prompt, model.tokenizer.encode, spec.mask_id, spec.max_length)
-    return PreparedPrompt([] if spec.bos_id is None else [spec.bos_id], canvas, prompt, ends=False)
+    found = infill_layout(prompt, model.tokenizer.encode, spec.mask_id, spec.max_length)
+    canvas = Layout(found.tokens + spec.behind, found.masked + [False] * len(spec.behind))
+    return PreparedPrompt(spec.before, canvas, prompt, ends=False)
 
 
 def add_suffix(model: Model, prepared: PreparedPrompt, options: ResolvedOptions, suffix: str) -> PreparedPrompt:

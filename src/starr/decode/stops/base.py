@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -109,14 +109,6 @@ class StopRule:
 
 
 STOPS: Registry[StopRule] = Registry("stop rule", StopRule, "starr.stops")
-R = TypeVar("R", bound=StopRule)
-
-
-def register(cls: type[R]) -> type[R]:
-    """Register a stop rule under its ``name``."""
-    STOPS.add(cls)
-    return cls
-
 
 Ruled = tuple[StopRule, Tensor]
 """A rule and the rows (B,) bool that it is for."""

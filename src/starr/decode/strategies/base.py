@@ -5,8 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Any, ClassVar, Protocol, Self
 
+from starr.decode.strategies.sweep import Sweep
 from starr.decode.view import Carry, Decision, StepView
-from starr.named import check
+from starr.named import Registry, check
 
 
 class KnownModel(Protocol):
@@ -26,6 +27,7 @@ class Strategy:
     Subclasses add ``@register`` above ``@dataclass(frozen=True, kw_only=True)``. The class attributes tell the loop
     what the strategy needs:
 
+    - ``sweep``: the family and the main option that ``starr reproduce front`` measures it with; None leaves it out.
     - ``signals``: optional StepView fields to compute, and guests' signals, which come in ``view.extras``.
     - ``keeps``: carry entries that outlive a window, (B,) or zero outside the window; all others start over with each.
     - ``extra_steps``: the most steps it takes in a window after the last mask is gone.
@@ -37,6 +39,7 @@ class Strategy:
 
     name: ClassVar[str]
     paper: ClassVar[str]
+    sweep: ClassVar[Sweep | None] = None
     signals: ClassVar[frozenset[str]] = frozenset()
     keeps: ClassVar[frozenset[str]] = frozenset()
     extra_steps: ClassVar[int] = 0
@@ -88,3 +91,6 @@ class Strategy:
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         """The decision on each position of the window, and the memory after it. Reads its arguments, writes nothing."""
         raise NotImplementedError
+
+
+STRATEGIES: Registry[Strategy] = Registry("strategy", Strategy, "starr.strategies")

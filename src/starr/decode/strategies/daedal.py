@@ -26,9 +26,10 @@ from starr.decode.ranking import best_of, with_best
 from starr.decode.strategies.base import KnownModel, Strategy
 from starr.decode.strategies.blocks import in_first_block
 from starr.decode.strategies.ids import check_ids, ids_text, is_one_of, parse_ids
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import NEAR, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -38,6 +39,7 @@ class Daedal(Strategy):
 
     name: ClassVar[str] = "daedal"
     paper: ClassVar[str] = "DAEDAL, arXiv:2508.00819"
+    sweep: ClassVar[Sweep] = Sweep(NEAR)
     signals: ClassVar[frozenset[str]] = frozenset({"room"})
     moves_end: ClassVar[bool] = True
     tau: float = option(0.9, "commit where confidence is above this", low=0.0, high=2.0)

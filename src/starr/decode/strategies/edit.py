@@ -16,9 +16,10 @@ import torch
 
 from starr.decode.ranking import with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import REVOKE, Sweep
 from starr.decode.view import Carry, Decision, StepView, actions
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -28,6 +29,7 @@ class Edit(Strategy):
 
     name: ClassVar[str] = "edit"
     paper: ClassVar[str] = "LLaDA2.1 (token-to-token editing)"
+    sweep: ClassVar[Sweep] = Sweep(REVOKE)
     extra_steps: ClassVar[int] = 16
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "quality": {"tau": 0.7, "edit": 0.5},

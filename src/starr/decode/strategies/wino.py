@@ -19,9 +19,10 @@ from torch import Tensor
 
 from starr.decode.ranking import best_of, top_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import REVOKE, Sweep
 from starr.decode.view import Carry, Decision, StepView, actions
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -31,6 +32,7 @@ class Wino(Strategy):
 
     name: ClassVar[str] = "wino"
     paper: ClassVar[str] = "WINO, arXiv:2507.18578"
+    sweep: ClassVar[Sweep] = Sweep(REVOKE, "tau_draft", (0.8, 0.7, 0.6, 0.4))
     signals: ClassVar[frozenset[str]] = frozenset({"shadow"})
     presets: ClassVar[dict[str, dict[str, float]]] = {"humaneval": {"tau_draft": 0.7}, "math": {"tau_draft": 0.7}}
     tau_draft: float = option(0.6, "draft where confidence is above this", low=0.0, high=2.0)

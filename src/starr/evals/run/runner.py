@@ -75,7 +75,7 @@ def decode_chunk(
 ) -> Iterator[Sample]:
     """Samples of one run in the order in which they finish; the limit's come from its oracle."""
     if run.strategy == LIMIT:
-        from starr.evals.limit import limit_samples
+        from starr.research.limit import limit_samples
 
         yield from limit_samples(model, task, settings, items, rows)
         return

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FORMS = ("chat", "base")
 DEFAULTS = Options()
 STRIDED = 256
-LIMIT = "limit"  # the oracle's run (``starr.evals.limit``), which no strategy's text form names
+LIMIT = "limit"  # the oracle's run (``starr.research.limit``), which no strategy's text form names
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from starr.errors import LoadError
-from starr.model.families import dream, fast_dllm_v2, illada, llada, llada2, llada_moe, sdar
+from starr.model.families import bert, dream, fast_dllm_v2, illada, llada, llada2, llada_moe, sdar
 from starr.model.families.base import Family
 from starr.model.files.config import Config
 
@@ -17,6 +17,7 @@ FAMILIES: dict[str, Family] = {
         llada2.FAMILY,
         *sdar.FAMILIES,
         fast_dllm_v2.FAMILY,
+        *bert.FAMILIES,
     )
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from starr.model.families.names import Names
+from starr.model.families.names import TensorNames
 from starr.model.files.config import Config
 from starr.model.spec import ModelSpec
 
@@ -20,7 +20,7 @@ class Family:
     members: str
     read_config: Callable[[Config, Mapping[str, int], str], ModelSpec]
     write_config: Callable[[ModelSpec], dict[str, Any]]
-    names: Names
+    names: TensorNames
     template: str | None = None
     template_tokens: tuple[str, ...] = ()  # the template is used only if the tokenizer has these
     reply_tag: str = ""  # what a chat rendered by the shipped template must end with

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from starr.model.files.config import Config, token, unique
 from starr.model.network.shape import Shape
 from starr.model.spec import Habits, ModelSpec
 
 PROJECTIONS = ("gate_proj", "up_proj", "down_proj")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A tensor of a checkpoint and the parameter, or the part of one, that it holds."""
+
+    tensor: str
+    parameter: str
+    expert: int | None = None  # which of the parameter's stacked matrices
+    rows: tuple[int, int] | None = None  # which rows of the tensor, where several parameters share it
+
+
+class TensorNames(Protocol):
+    """How a family names the tensors of a checkpoint."""
+
+    @property
+    def head(self) -> str:
+        """The tensor of the head, which a checkpoint with a tied head may lack."""
+
+    def parts(self, shape: Shape, found: Collection[str] = ()) -> list[Part]:
+        """Every tensor with its place in the network; ``found`` are those of a checkpoint, where layouts differ."""
+
+    def copies(self, shape: Shape) -> Mapping[str, str]:
+        """Tensors that may be stored although they repeat a parameter, and that parameter."""
+
+    def unused(self, tensor: str) -> bool:
+        """Whether a stored tensor has no part in predicting tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +61,22 @@ class Names:
     shared: str = ""
     shift: bool = False
 
+    @property
+    def head(self) -> str:
+        """See ``TensorNames``."""
+        return f"{self.top['lm_head']}.weight"
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A tensor of a checkpoint and the parameter, or the part of one, that it holds."""
+    def parts(self, shape: Shape, found: Collection[str] = ()) -> list[Part]:
+        """See ``TensorNames``; experts are stored in two layouts."""
+        return parts_of(self, shape, stacked=any(key.endswith("experts.gate_proj") for key in found))
 
-    tensor: str
-    parameter: str
-    expert: int | None = None  # which of the parameter's stacked matrices
-    rows: tuple[int, int] | None = None  # which rows of the tensor, where several parameters share it
+    def copies(self, shape: Shape) -> Mapping[str, str]:
+        """See ``TensorNames``."""
+        return {self.head: "embed.weight"} if shape.tied else {}
+
+    def unused(self, tensor: str) -> bool:
+        """See ``TensorNames``."""
+        return False
 
 
 QWEN = Names(

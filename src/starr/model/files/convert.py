@@ -19,7 +19,7 @@ from torch import Tensor
 from starr.errors import InputError, WorkError, did_you_mean
 from starr.model.device import DTYPES
 from starr.model.families import FAMILIES
-from starr.model.families.names import Part, parts_of
+from starr.model.families.names import Part
 from starr.model.files.hub import TOKENIZER_FILES
 from starr.model.files.weights import INDEX
 from starr.model.network.transformer import Transformer
@@ -50,7 +50,7 @@ def save(
     write_json(target / "config.json", config)
     if tokenizer is not None:
         write_tokenizer(target, tokenizer)
-    write_weights(target, net, parts_of(family.names, spec.shape), dtype, shard_bytes)
+    write_weights(target, net, family.names.parts(spec.shape), dtype, shard_bytes)
 
 
 def write_weights(folder: Path, net: Transformer, parts: list[Part], dtype: str, shard_bytes: int) -> None:

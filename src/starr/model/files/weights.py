@@ -16,8 +16,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from starr.errors import LoadError
-from starr.model.families.names import Names, Part, parts_of
+from starr.model.families.names import Names, Part, TensorNames
 from starr.model.files.config import read_json
+from starr.model.network.encoder import make_network
 from starr.model.network.shape import Shape
 from starr.model.network.transformer import Transformer
 
@@ -46,7 +47,7 @@ class StoredTensor:
 def load_weights(
     folder: Path,
     shape: Shape,
-    names: Names,
+    names: TensorNames,
     device: torch.device,
     dtype: torch.dtype,
     architecture: str = "the config",
@@ -54,16 +55,15 @@ def load_weights(
 ) -> Transformer:
     """The network of ``folder``, frozen and in eval mode; ``names`` are the checkpoint's tensor names."""
     with torch.device("meta"):
-        net = Transformer(shape)
-    files = weight_files(folder)
-    found = read_headers(files)
-    check_kind(found, shape, names, architecture)
-    parts = parts_of(names, shape, stacked=any(key.endswith("experts.gate_proj") for key in found))
-    tied_head = f"{names.top['lm_head']}.weight"
+        net = make_network(shape)
+    stored = read_headers(weight_files(folder))
+    found = {key: entry for key, entry in stored.items() if not names.unused(key)}
+    if isinstance(names, Names):
+        check_kind(found, shape, names, architecture)
+    parts = names.parts(shape, found)
+    copies = {tensor: name for tensor, name in names.copies(shape).items() if tensor in found}
     sizes = tensor_sizes(net, parts)
-    if shape.tied and tied_head in found:
-        sizes[tied_head] = (shape.vocab_size, shape.width)
-    check_entries(found, sizes)
+    check_entries(found, sizes | {tensor: tuple(net.get_parameter(name).shape) for tensor, name in copies.items()})
     filler, done = Filler(net, parts, device, dtype), 0
     for keys in runs(found):
         with open_weights(found[keys[0]].file) as shard:
@@ -72,8 +72,8 @@ def load_weights(
                 done += 1
                 if progress is not None:
                     progress(done, len(found))
-    if shape.tied and tied_head in found:
-        check_tied(found[tied_head], tied_head, net)
+    for tensor, name in copies.items():
+        check_copy(found[tensor], tensor, net.get_parameter(name))
     return net.eval().requires_grad_(False)
 
 
@@ -146,13 +146,13 @@ def check_kind(found: Mapping[str, StoredTensor], shape: Shape, names: Names, ar
             )
 
 
-def check_tied(entry: StoredTensor, key: str, net: Transformer) -> None:
-    """A stored head must be the embedding if config.json says that they are one."""
+def check_copy(entry: StoredTensor, key: str, own: torch.Tensor) -> None:
+    """A stored head must be the embedding if config.json says that they are one; so with its bias."""
     with open_weights(entry.file) as shard:
-        head = shard.get_tensor(key).to(device=net.embed.weight.device, dtype=net.embed.weight.dtype)
-    if not torch.equal(head, net.embed.weight):
+        copy = shard.get_tensor(key).to(device=own.device, dtype=own.dtype)
+    if not torch.equal(copy, own):
         raise LoadError(
-            f"config.json says tie_word_embeddings, but {key} differs from the embedding.",
+            f"config.json says tie_word_embeddings, but {key} differs from the embedding, or its bias from the head's.",
             hint="Set tie_word_embeddings to false if the head is its own.",
         )
 

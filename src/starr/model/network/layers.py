@@ -5,13 +5,15 @@ Letters: B rows, Q queried positions, S positions they may see, D width, H heads
 
 from __future__ import annotations
 
+import math
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from starr.model.network.attention import attention
 from starr.model.network.experts import Experts
-from starr.model.network.shape import Shape
+from starr.model.network.shape import Shape, Yarn
 
 
 class Linear(nn.Linear):
@@ -56,14 +58,35 @@ def rope_tables(positions: Tensor, shape: Shape, dtype: torch.dtype) -> tuple[Te
     """
     width = shape.rotary_width
     exponent = torch.arange(0, width, 2, dtype=torch.float32, device=positions.device) / width
-    angle = positions[:, None, :, None].float() * (1.0 / shape.rope_theta**exponent)
+    frequency = 1.0 / shape.rope_theta**exponent
+    scale = 1.0
+    if shape.yarn is not None:
+        frequency, scale = stretch(frequency, shape.rope_theta, shape.yarn), shape.yarn.attention
+    angle = positions[:, None, :, None].float() * frequency
     kind = torch.float32 if shape.rope_float32 else dtype
-    return angle.cos().repeat(1, 1, 1, 2).to(kind), angle.sin().repeat(1, 1, 1, 2).to(kind)
+    cos, sin = (table if scale == 1.0 else table * scale for table in (angle.cos(), angle.sin()))
+    return cos.repeat(1, 1, 1, 2).to(kind), sin.repeat(1, 1, 1, 2).to(kind)
+
+
+def stretch(frequency: Tensor, theta: float, yarn: Yarn) -> Tensor:
+    """YaRN: slow frequencies are divided by the factor, fast ones are kept, and a ramp joins them."""
+    width = 2 * len(frequency)
+
+    def place(turns: float) -> float:
+        """The entry whose frequency makes this many turns over the original length."""
+        return width * math.log(yarn.original / (turns * 2 * math.pi)) / (2 * math.log(theta))
+
+    low, high = max(math.floor(place(yarn.beta_fast)), 0), min(math.ceil(place(yarn.beta_slow)), width - 1)
+    at = torch.arange(len(frequency), dtype=torch.float32, device=frequency.device)
+    kept = 1 - ((at - low) / max(high - low, 0.001)).clamp(0, 1)
+    return frequency / yarn.factor * (1 - kept) + frequency * kept
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
     """Rotary embedding by split halves in the tables' dtype, cast back; entries beyond the tables' width are kept."""
     width = cos.shape[-1]
+    if width == 0:
+        return x
     turned, rest = (x, None) if width == x.shape[-1] else (x[..., :width], x[..., width:])
     wide = turned.to(cos.dtype)
     first, second = wide.chunk(2, dim=-1)
@@ -81,7 +104,7 @@ class Attention(nn.Module):
         self.q_proj = Linear(shape.width, q_width, bias=shape.qkv_bias)
         self.k_proj = Linear(shape.width, kv_width, bias=shape.qkv_bias)
         self.v_proj = Linear(shape.width, kv_width, bias=shape.qkv_bias)
-        self.o_proj = Linear(q_width, shape.width, bias=False)
+        self.o_proj = Linear(q_width, shape.width, bias=shape.qkv_bias and shape.encoder is not None)
         self.q_norm = RMSNorm(shape.head_width, shape.norm_eps) if shape.qk_norm else None
         self.k_norm = RMSNorm(shape.head_width, shape.norm_eps) if shape.qk_norm else None
 

@@ -55,6 +55,7 @@ class KVBuffer:
 class Place:
     """Where the queries of one forward stand, and what they may see."""
 
+    shape: Shape  # whose rotary sizes count
     positions: Tensor  # (B or 1, Q) int64
     cos: Tensor  # (B or 1, 1, Q, rotary_width)
     sin: Tensor
@@ -118,8 +119,7 @@ class Transformer(nn.Module):
         added: Tensor | None = None,  # (B, Q, D): what the queries are besides the embeddings of their tokens
     ) -> Tensor:  # (B, O, D), or (B, Q, D) without ``wanted``
         """Hidden states of the wanted queries; with a buffer, their K/V are written before anyone attends."""
-        place = self.place(tokens, positions, attend, slots)
-        return self.run(tokens, place, buffer, None if wanted is None else self.wanted(wanted, place), added)
+        return self.run(tokens, self.place(tokens, positions, attend, slots), buffer, wanted, added)
 
     def packed(
         self,
@@ -140,25 +140,35 @@ class Transformer(nn.Module):
         attend = real if seen is None else real[:, None] & seen
         place = replace(self.place(flat, packing.positions, attend, None), packing=packing)
         more = None if added is None else packing.pack(added)
-        return self.run(flat, place, None, self.wanted(wanted, place), more)
+        return self.run(flat, place, None, wanted, more)
 
     def run(
         self,
         tokens: Tensor,
         place: Place,
         buffer: KVBuffer | None,
-        wanted: Wanted | None,
+        chosen: Tensor | None,
         added: Tensor | None = None,
     ) -> Tensor:
-        """All layers and the last norm."""
-        x = self.embed(tokens)
-        if added is not None:
-            x = x + added
-        last = len(self.layers) - 1
-        for index in range(last):
-            x = self.through(index, x, place, buffer)
-        x = self.through(last, x, place, buffer) if wanted is None else self.into(last, x, place, buffer, wanted)
+        """All layers and the last norm; ``chosen`` is ``wanted`` of ``forward``."""
+        x = self.embedded(tokens, place, added)
+        *before, last = self.places(place, buffer)
+        for index, here in enumerate(before):
+            x = self.through(index, x, here, buffer)
+        if chosen is None:
+            x = self.through(len(before), x, last, buffer)
+        else:
+            x = self.into(len(before), x, last, buffer, self.wanted(chosen, last))
         return self.norm(x)  # type: ignore[no-any-return]
+
+    def embedded(self, tokens: Tensor, place: Place, added: Tensor | None = None) -> Tensor:
+        """(B, Q, D): what the first layer reads."""
+        x: Tensor = self.embed(tokens)
+        return x if added is None else x + added
+
+    def places(self, place: Place, buffer: KVBuffer | None) -> list[Place]:
+        """Where the queries stand in each layer, and what they see there."""
+        return [place] * self.shape.layers
 
     def moved(self, tokens: Tensor, positions: Tensor, attend: Tensor, buffer: KVBuffer) -> Tensor:
         """(B, Q): 1 - cosine between the values that layer 1 would have now and those in the buffer.
@@ -166,11 +176,11 @@ class Transformer(nn.Module):
         Layer 0 runs and its K/V are written (they depend on the tokens alone); a net of one layer compares layer 0.
         """
         place = self.place(tokens, positions, attend, None)
-        x = self.embed(tokens)
-        index = min(1, len(self.layers) - 1)
+        x = self.embedded(tokens, place)
+        index = min(1, self.shape.layers - 1)
         old = read(buffer.values[index], place.slots)
         if index > 0:
-            x = self.through(0, x, place, buffer)
+            x = self.through(0, x, self.places(place, buffer)[0], buffer)
         layer = self.layer(index)
         new = layer.attention.v_proj(layer.input_norm(x))
         return 1.0 - F.cosine_similarity(new, old.flatten(2), dim=2)
@@ -181,12 +191,12 @@ class Transformer(nn.Module):
             positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         if attend is not None:
             attend = attend[:, None, None] if attend.dim() == 2 else attend[:, None]
-        cos, sin = self.tables(positions)
-        return Place(positions, cos, sin, attend, positions if slots is None else slots)
+        cos, sin = self.tables(positions, self.shape)
+        return Place(self.shape, positions, cos, sin, attend, positions if slots is None else slots)
 
-    def tables(self, positions: Tensor) -> tuple[Tensor, Tensor]:
+    def tables(self, positions: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
         """Cosines and sines (B, 1, Q, rotary_width) of positions (B, Q)."""
-        return rope_tables(positions, self.shape, self.embed.weight.dtype)
+        return rope_tables(positions, shape, self.embed.weight.dtype)
 
     def wanted(self, chosen: Tensor, place: Place) -> Wanted:
         """For the queries ``chosen`` (B, O), or the columns if they are packed; too high a number is any query."""
@@ -201,8 +211,9 @@ class Transformer(nn.Module):
             positions = place.positions.expand(rows, -1).gather(1, chosen)
         attend = place.attend
         if attend is not None and attend.shape[2] > 1:
+            attend = attend.expand(rows, -1, -1, -1)
             attend = attend.gather(2, chosen[:, None, :, None].expand(-1, -1, -1, attend.shape[3]))
-        return Wanted(index, *self.tables(positions), attend)
+        return Wanted(index, *self.tables(positions, place.shape), attend)
 
     def through(self, index: int, x: Tensor, place: Place, buffer: KVBuffer | None) -> Tensor:
         """(B, Q, D): the states of all queries after one layer."""

@@ -14,18 +14,7 @@ from time import monotonic
 from starr.decode.request import Request
 from starr.decode.result import Event, KeptStep
 from starr.errors import StarrError
-
-
-class Gone(StarrError):
-    """The client closed the connection."""
-
-    status = 499
-
-
-class Late(StarrError):
-    """The request's time has run out."""
-
-    status = 408  # like a body that comes too slowly: the client asked for too much in too little time
+from starr.server.errors import Late
 
 
 @dataclass(slots=True, eq=False)

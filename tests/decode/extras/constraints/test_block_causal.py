@@ -150,7 +150,7 @@ def test_released_formats_keep_schemas_expressions_and_choices(family, tmp_path)
     for row, found in zip(rows, together, strict=True):
         assert model.spec.mask_id not in found.tokens
         assert found.finish_reason == "stop"
-        kind = row.constraint.wanted.kind
+        kind = row.constraint.spec.kind
         if kind == "json_schema":
             jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(found.text))
         elif kind == "regex":

@@ -20,10 +20,11 @@ from starr.decode.strategies.base import KnownModel, Strategy
 from starr.decode.strategies.calibrated.features import features_of, no_past, proposals_near, remember
 from starr.decode.strategies.calibrated.rule import FittedRule, find_rule
 from starr.decode.strategies.fitted import check_fitted_on, on_device
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 FOREIGN = "Fit it again with starr calibrate, or allow it: calibrated:foreign=true."
 
@@ -35,6 +36,7 @@ class Calibrated(Strategy):
 
     name: ClassVar[str] = "calibrated"
     paper: ClassVar[str] = "ours (starr calibrate)"
+    sweep: ClassVar[Sweep] = Sweep(SURE, "budget", (0.1, 0.2, 0.3, 0.6))
     signals: ClassVar[frozenset[str]] = frozenset({"margin", "entropy"})
     files: ClassVar[frozenset[str]] = frozenset({"rule"})
     rule: str = option("auto", "file written by `starr calibrate`; auto is the one that ships for the model")

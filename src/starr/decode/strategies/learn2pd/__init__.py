@@ -22,10 +22,11 @@ from starr.decode.strategies.base import KnownModel, Strategy
 from starr.decode.strategies.fitted import check_fitted_on, on_device
 from starr.decode.strategies.ids import is_one_of
 from starr.decode.strategies.learn2pd.filter import BlockFilter, find_filter
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 FOREIGN = "Fit it again with starr calibrate --kind learn2pd, or allow it: learn2pd:foreign=true."
 
@@ -37,6 +38,7 @@ class Learn2PD(Strategy):
 
     name: ClassVar[str] = "learn2pd"
     paper: ClassVar[str] = "Learn2PD, arXiv:2509.25188"
+    sweep: ClassVar[Sweep] = Sweep(SURE, "tau", (0.98, 0.96, 0.9, 0.8))
     looks_ahead: ClassVar[bool] = True
     files: ClassVar[frozenset[str]] = frozenset({"filter"})
     filter: str = option("auto", "file of `starr calibrate --kind learn2pd`; auto is the one that ships for the model")

@@ -1,0 +1,128 @@
+"""The encoders of masked models (BERT, RoBERTa, ALBERT, ModernBERT) as one more kind of the one transformer.
+
+They differ in their layers, in how a token is embedded and in the head; queries, buffer and packing are the same.
+Letters: B rows, Q queried positions, S positions they may see, D width, E width of an embedding, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from starr.model.network.layers import Attention, Embedding, Layer, Linear
+from starr.model.network.shape import Encoder, Shape
+from starr.model.network.transformer import KVBuffer, Place, Transformer
+
+
+def make_network(shape: Shape) -> Transformer:
+    """The network of a shape."""
+    return Transformer(shape) if shape.encoder is None else EncoderNetwork(shape, shape.encoder)
+
+
+def activate(x: Tensor, name: str) -> Tensor:
+    """The activation of this name: gelu, or gelu_new, its approximation."""
+    return F.gelu(x, approximate="tanh" if name == "gelu_new" else "none")
+
+
+class EncoderMLP(nn.Module):
+    """Plain with biases, or gated without: then ``gate_proj`` multiplies what ``up_proj`` activates."""
+
+    def __init__(self, shape: Shape, kind: Encoder) -> None:
+        super().__init__()
+        self.activation = kind.activation
+        self.up_proj = Linear(shape.width, shape.mlp_width, bias=not kind.modern)
+        self.gate_proj = Linear(shape.width, shape.mlp_width, bias=False) if kind.modern else None
+        self.down_proj = Linear(shape.mlp_width, shape.width, bias=not kind.modern)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, width) to the same."""
+        inner = activate(self.up_proj(x), self.activation)
+        return self.down_proj(inner if self.gate_proj is None else inner * self.gate_proj(x))  # type: ignore[no-any-return]
+
+
+class EncoderLayer(nn.Module):
+    """The parts of one layer, under the names that ``Transformer`` puts together.
+
+    ``input_norm`` stands before the attention; a layer with its norms after attention and MLP has none there.
+    """
+
+    def __init__(self, shape: Shape, kind: Encoder, index: int) -> None:
+        super().__init__()
+        norms = [nn.LayerNorm(shape.width, shape.norm_eps, bias=not kind.modern) for _ in range(2)]
+        self.modern = kind.modern
+        self.input_norm = norms[0] if kind.modern and index > 0 else nn.Identity()
+        self.attention = Attention(shape)
+        self.attention_norm = nn.Identity() if kind.modern else norms[0]
+        self.mlp = EncoderMLP(shape, kind)
+        self.mlp_norm = norms[1]
+
+    def finish(self, x: Tensor, mixed: Tensor) -> Tensor:
+        """The states after the layer: ``x`` (B, Q, D) before it, and what was attended to (B, Q, heads * ·)."""
+        x = self.attention_norm(x + self.attention.o_proj(mixed))
+        return x + self.mlp(self.mlp_norm(x)) if self.modern else self.mlp_norm(x + self.mlp(x))  # type: ignore[no-any-return]
+
+
+class EncoderNetwork(Transformer):
+    """Tokens in, hidden states out; ``head`` is a layer of its own and the embedding."""
+
+    def __init__(self, shape: Shape, kind: Encoder) -> None:
+        nn.Module.__init__(self)
+        wide, inner, bias = shape.width, shape.embed_width, not kind.modern
+        self.shape, self.kind = shape, kind
+        self.embed = Embedding(shape.vocab_size, inner)
+        self.position = None if kind.modern else Embedding(shape.max_length + kind.offset, inner)
+        self.token_type = Embedding(kind.types, inner) if kind.types else None
+        self.embed_norm = nn.LayerNorm(inner, shape.norm_eps, bias=bias)
+        self.embed_proj = Linear(inner, wide) if kind.embed_width else None
+        self.layers = nn.ModuleList(EncoderLayer(shape, kind, index) for index in range(kind.groups or shape.layers))
+        self.norm = nn.LayerNorm(wide, shape.norm_eps, bias=False) if kind.modern else nn.Identity()  # type: ignore[assignment]
+        self.head_dense = Linear(wide, inner, bias=bias)
+        self.head_norm = nn.LayerNorm(inner, shape.norm_eps, bias=bias)
+        self.head_bias = nn.Parameter(torch.zeros(shape.vocab_size))
+        self.lm_head = None
+
+    def layer(self, index: int) -> Layer:
+        """The layer of this number; layers of one group are the same."""
+        return cast(Layer, self.layers[index * len(self.layers) // self.shape.layers])
+
+    def head(self, hidden: Tensor) -> Tensor:
+        """Logits (..., V) of hidden states (..., D): ask only for the rows you need."""
+        inner = self.head_norm(activate(self.head_dense(hidden), self.kind.activation))
+        return F.linear(inner, self.embed.weight, self.head_bias)
+
+    def embedded(self, tokens: Tensor, place: Place, added: Tensor | None = None) -> Tensor:
+        """(B, Q, D): tokens, their type and their positions; ``added`` (B, Q, E) as in ``forward``."""
+        x: Tensor = super().embedded(tokens, place, added)
+        if self.token_type is not None:
+            x = x + self.token_type.weight[0]
+        if self.position is not None:  # a spare column may stand one beyond the last position
+            x = x + self.position((place.positions + self.kind.offset).clamp(max=len(self.position.weight) - 1))
+        x = self.embed_norm(x)
+        return x if self.embed_proj is None else self.embed_proj(x)
+
+    def places(self, place: Place, buffer: KVBuffer | None) -> list[Place]:
+        """As in ``Transformer``; local layers see neighbours only and have a theta of their own."""
+        kind = self.kind
+        if not kind.window:
+            return super().places(place, buffer)
+        near = self.near(place, buffer)
+        return [near if index % kind.every else place for index in range(self.shape.layers)]
+
+    def near(self, place: Place, buffer: KVBuffer | None) -> Place:
+        """The place with what is near alone; a query of padding, which nothing is near, sees what it saw."""
+        queries = keys = place.positions
+        if place.packing is not None:
+            queries = keys = torch.arange(place.packing.columns, device=queries.device)[None]
+        elif buffer is not None:
+            keys = torch.arange(buffer.slots, device=queries.device)[None]
+        close = ((queries[:, :, None] - keys[:, None, :]).abs() <= self.kind.window)[:, None]
+        if place.attend is not None:
+            seen = place.attend & close
+            close = seen | (place.attend & ~seen.any(dim=-1, keepdim=True))
+        shape = replace(self.shape, rope_theta=self.kind.local_theta)
+        cos, sin = self.tables(place.positions, shape)
+        return replace(place, shape=shape, cos=cos, sin=sin, attend=close)
