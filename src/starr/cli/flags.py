@@ -121,14 +121,13 @@ class Decode(ModelFlags):
         bool, typer.Option("--ice-fill", help="With --ice: also commit the thinking masks that are left.")
     ] = False
 
-    def resolved(self) -> Options:
-        """The options of decoding; text forms are checked here, before a model is loaded."""
-        from starr.api import resolved
-        from starr.decode.prompts.ice import ice
+    def parse(self) -> Options:
+        """Parse the options of decoding, so that a wrong one is refused before a model is loaded."""
+        from starr.api import parse_options, read_files
 
-        found = resolved(self.decoding)
+        found: Any = parse_options(read_files(self.decoding))
         if not self.ice_fill:
-            return found
+            return found  # type: ignore[no-any-return]
         if found.ice is None:
             raise InputError("--ice-fill needs --ice.", param="ice_fill")
-        return replace(found, ice=ice(found.ice, fill=True))
+        return replace(found, ice=replace(found.ice, fill=True))  # type: ignore[no-any-return]

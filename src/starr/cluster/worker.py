@@ -125,11 +125,11 @@ class PromptWorker(WorkerProcess):
         super().__init__(loading)
 
     def decoder(self, key: Any) -> Decoder:
-        from starr.api import request_of
+        from starr.api import build_requests
         from starr.evals.run.runner import decode as decoded
 
         def decode(places: Sequence[int]) -> Iterator[tuple[int, Any]]:
-            requests = [request_of(self.model, self.prompts[place], self.options) for place in places]
+            requests = build_requests(self.model, [self.prompts[place] for place in places], self.options)
             for number, generation, _ in decoded(self.model, requests, self.rows):
                 yield places[number], generation.to_dict()
 

@@ -8,12 +8,11 @@ takes; another order might, rarely. Where no proposal agrees, the text's token i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from starr.decode.strategies.oracle import Oracle
 from starr.evals.run.runner import CHUNK, decode, graded
-from starr.evals.run.runs import LIMIT, EvalSettings, Run, request_for
+from starr.evals.run.runs import LIMIT, EvalSettings, Run, requests_for
 from starr.evals.run.store import Sample
 from starr.evals.tasks import Item, Task
 
@@ -36,12 +35,12 @@ def chunk_samples(
 ) -> Iterator[Sample]:
     """The oracle's samples of a few items: decoded carefully first, then again towards the same tokens."""
     run, end = Run(CONSERVATIVE), model.spec.eos_ids[0]
-    requests = [request_for(model, item, run, settings) for _, item in items]
+    requests = requests_for(model, [item for _, item in items], run, settings)
     targets: dict[int, tuple[int, ...]] = {}
-    for place, generation, _ in decode(model, requests, rows):
+    for place, generation, _ in decode(model, [request.change(stop=()) for request in requests], rows):
         fill = requests[place].length - len(generation.tokens)
         targets[place] = (*generation.tokens, *[end] * fill)
-    known = [replace(request, strategy=Oracle(targets[place])) for place, request in enumerate(requests)]
+    known = [request.change(strategy=Oracle(targets[place])) for place, request in enumerate(requests)]
     for place, generation, elapsed in decode(model, known, rows):
         index, item = items[place]
         yield graded(task, Run(LIMIT), index, item, generation, elapsed)

@@ -1,7 +1,6 @@
 """Fitting on a model of random weights: visits, labels, resuming, and a rule that decodes."""
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
@@ -24,17 +23,17 @@ PLAN = CalibrationPlan(max_tokens=10, batch_size=8, recipe=Recipe(networks=1, ep
 
 
 def requests(model, prompts=PROMPTS):
-    from starr.api import request_of
+    from starr.api import build_request
     from starr.options import Options
 
-    return [request_of(model, prompt, Options(max_tokens=10, strategy="confidence")) for prompt in prompts]
+    return [build_request(model, prompt, Options(max_tokens=10, strategy="confidence")) for prompt in prompts]
 
 
 def explored(model, request, **options):
     """The last event of a row that an explorer decoded, and what was recorded, with what became of it."""
     asked = {"policy": starr.strategy("threshold"), "steps": 0, "later": 99, "prompt": 0} | options
     explorer = Explorer(**asked, ends=model.spec.eos_ids)
-    request = replace(request, strategy=explorer)
+    request = request.change(strategy=explorer)
     (event,) = last_events(model, [request], 1)
     return event, explorer.found, list(outcomes(model, request, until_end(event.tokens, model.spec.eos_ids)))
 
@@ -57,7 +56,7 @@ def test_places_are_counted_on_the_canvas_also_in_blocks():
     """In blocks of four the sixth decision of one token a step is in the second block, which begins at place 4."""
     model, (row,) = tiny_model(), requests(tiny_model(), ["ab"])
     policy = starr.strategy("confidence").bind(model)
-    event, (seen,), _ = explored(model, replace(row, block_length=4), policy=policy, steps=5)
+    event, (seen,), _ = explored(model, row.change(block_length=4), policy=policy, steps=5)
     assert len(seen.places) == 3
     assert all(4 <= place < 8 for place in seen.places)
     assert any(event.tokens[place] == token for place, token in zip(seen.places, seen.proposals, strict=True))
@@ -68,7 +67,7 @@ def test_behind_the_end_an_end_of_text_stands_and_nothing_else():
     end, explorer = model.spec.eos_ids[0], Explorer(starr.strategy("threshold"), 0, 1, model.spec.eos_ids, 0)
     near = torch.zeros(3, len(TOKEN), dtype=torch.int64)
     explorer.found.append(Seen(torch.zeros(3, len(SEEN)), near, [0, 2, 3], [7, end, 7]))
-    request = replace(requests(model, ["ab"])[0], strategy=explorer)
+    request = requests(model, ["ab"])[0].change(strategy=explorer)
     (found,) = outcomes(model, request, until_end([7, end, 9, 7], model.spec.eos_ids))
     assert found.stood.tolist() == [True, True, False]
 
@@ -87,7 +86,7 @@ def test_a_proposal_that_would_not_fit_is_harmful_and_another_wording_is_not():
     explorer = Explorer(starr.strategy("threshold"), 0, 1, model.spec.eos_ids, 0)
     blank = torch.zeros(10, len(SEEN)), torch.zeros(10, len(TOKEN), dtype=torch.int64)
     explorer.found.extend(Seen(*blank, list(range(10)), tokens) for tokens in (good, bad, text))
-    near, far, same = outcomes(model, replace(row, strategy=explorer), text)
+    near, far, same = outcomes(model, row.change(strategy=explorer), text)
     assert not near.harmful.any()
     assert far.harmful.float().mean() > 0.5
     assert same.stood.all()

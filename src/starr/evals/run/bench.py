@@ -12,7 +12,7 @@ from starr.errors import InputError
 from starr.evals.run.evaluate import Decoder, Local, left
 from starr.evals.run.results import compare, summarise
 from starr.evals.run.runner import Workload, decode
-from starr.evals.run.runs import LIMIT, EvalSettings, Run, choose, make_runs, request_for
+from starr.evals.run.runs import LIMIT, EvalSettings, Run, choose, make_runs, requests_for
 from starr.evals.run.store import Sample, Store
 from starr.evals.tasks import Item, Task
 
@@ -134,7 +134,7 @@ class Bench:
 
     def decode_traces(self, run: Run, count: int) -> list[Trace]:
         """Traces of the first items, in order."""
-        requests = [request_for(self.model, item, run, self.settings, trace=True) for _, item in self.items[:count]]
+        requests = requests_for(self.model, [item for _, item in self.items[:count]], run, self.settings, trace=True)
         found = {place: generation.trace for place, generation, _ in decode(self.model, requests, self.rows)}
         return [trace for place in range(len(requests)) if (trace := found[place]) is not None]
 

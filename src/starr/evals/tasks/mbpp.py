@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from starr.decode.strings import before_stop
+from starr.decode.text import before_stop
 from starr.evals.grading.code import before_fence, fenced, grade_code
 from starr.evals.tasks import Grade, Item, Task
 from starr.evals.tasks.sources import Row, Source, need

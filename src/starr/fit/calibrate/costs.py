@@ -70,6 +70,6 @@ def texts_of(
 ) -> tuple[list[tuple[int, ...]], float]:
     """The canvas of every request when a strategy has written it, and mean forwards."""
     bound = chosen.bind(model)
-    events = last_events(model, [replace(request, strategy=bound) for request in requests], rows)
+    events = last_events(model, [request.change(strategy=bound) for request in requests], rows)
     texts = [until_end(event.tokens, model.spec.eos_ids) for event in events]
     return texts, sum(event.stats.forwards for event in events) / len(events)

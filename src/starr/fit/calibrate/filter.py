@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from starr.api import request_of
+from starr.api import build_request
 from starr.decode.strategies.base import Strategy
 from starr.decode.strategies.fitted import fingerprint
 from starr.decode.strategies.ids import is_one_of
@@ -114,11 +114,11 @@ def fit_filter(
 
 def replayed(model: Model, prompts: Sequence[Prompt], plan: FilterPlan, watch: Callable[[], None]) -> OracleSteps:
     """Careful texts, and their replays."""
-    requests = [request_of(model, p.text, Options(max_tokens=p.max_tokens, strategy=plan.end)) for p in prompts]
+    requests = [build_request(model, p.text, Options(max_tokens=p.max_tokens, strategy=plan.end)) for p in prompts]
     ends = model.spec.eos_ids
     careful = last_events(model, requests, plan.batch_size, watch)
     replays = [Replay(until_end(event.tokens, ends), ends, plan.block, n) for n, event in enumerate(careful)]
-    again = [replace(request, strategy=replay) for request, replay in zip(requests, replays, strict=True)]
+    again = [request.change(strategy=replay) for request, replay in zip(requests, replays, strict=True)]
     last_events(model, again, plan.batch_size, watch)
     confidence, final, masked = (
         torch.cat([step[part] for replay in replays for step in replay.found]) for part in range(3)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -134,7 +134,7 @@ def visit(
         policy = draw.choice(policies).bind(model)
         steps = min(int(draw.expovariate(1 / 4)), request.length - 1)
         explorers.append(Explorer(policy, steps, draw.randint(1, LATER), model.spec.eos_ids, place))
-    rows_asked = [replace(request, strategy=own) for request, own in zip(requests, explorers, strict=True)]
+    rows_asked = [request.change(strategy=own) for request, own in zip(requests, explorers, strict=True)]
     for request, event in zip(rows_asked, last_events(model, rows_asked, rows, watch), strict=True):
         yield from outcomes(model, request, until_end(event.tokens, model.spec.eos_ids))
 
