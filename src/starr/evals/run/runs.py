@@ -124,12 +124,12 @@ def fingerprint(model: Model) -> str:
     """A short hash over name, shape and STRIDED values of every weight, from its first to its last."""
     import torch
 
-    from starr.model.finite import strided
+    from starr.model.load import sample_values
 
     found = hashlib.sha256()
     for name, weight in model.net.named_parameters():
         found.update(f"{name} {tuple(weight.shape)} ".encode())
-        found.update(strided(weight, STRIDED).to("cpu", torch.float32).numpy().tobytes())
+        found.update(sample_values(weight, STRIDED).to("cpu", torch.float32).numpy().tobytes())
     return found.hexdigest()[:12]
 
 
