@@ -142,7 +142,7 @@ def test_wrong_usage_is_one_line_and_exit_2(arguments, words, capsys):
 def test_reproduce_and_analyze(tmp_path, capsys):
     assert main(["reproduce", "table2", *SMALL, "-o", "results"]) == 0
     assert "responsive=false" in capsys.readouterr().out
-    assert (tmp_path / "results" / "table2.svg").exists()
+    assert (tmp_path / "results" / "table2.png").exists()
     arguments = ["--strategy", "starr", "--max-tokens", "12", "--no-chat", "--quiet"]
     assert main(["run", "How many?", "--trace", "trace.json", *arguments]) == 0
     capsys.readouterr()
@@ -151,7 +151,7 @@ def test_reproduce_and_analyze(tmp_path, capsys):
     assert "fluctuation" in shown
     assert "erratic" in shown
     assert {p.name for p in (tmp_path / "figures").iterdir()} == {
-        f"{name}.{kind}" for name in ("patterns", "zones") for kind in ("md", "json", "png", "svg")
+        f"{name}.{kind}" for name in ("patterns", "zones") for kind in ("md", "json", "png")
     }
 
 

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from starr.decode.strings import before_stop
-from starr.evals.run.runs import LIMIT, EvalSettings, Run, request_for
+from starr.evals.run.runs import EvalSettings, Run, request_for
 from starr.evals.run.store import Sample, Store
 from starr.evals.stats import paired, sure
 from starr.evals.tasks import Item, Task
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from starr.model.load import Model
 
 CHUNK = 64
+Sampler = Callable[["Model", Task, EvalSettings, Sequence[tuple[int, Item]], int], Iterator[Sample]]
+SAMPLERS: dict[str, Sampler] = {}  # how runs are decoded that no strategy's text form names, by their name
 LEAST_SURE = 50  # no early stop before this many samples
 
 Watch = Callable[[Sample], None]
@@ -74,11 +76,9 @@ def known(store: Store, work: Workload, done: int) -> bool:
 def decode_chunk(
     model: Model, task: Task, settings: EvalSettings, run: Run, items: Sequence[tuple[int, Item]], rows: int
 ) -> Iterator[Sample]:
-    """Samples of one run in the order in which they finish; the limit's come from its oracle."""
-    if run.strategy == LIMIT:
-        from starr.research.limit import limit_samples
-
-        yield from limit_samples(model, task, settings, items, rows)
+    """Samples of one run in the order in which they finish."""
+    if run.strategy in SAMPLERS:
+        yield from SAMPLERS[run.strategy](model, task, settings, items, rows)
         return
     requests = [(index, item, request_for(model, item, run, settings)) for index, item in items]
     requests.sort(key=lambda r: len(r[2].tokens))
