@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 FORMS = ("chat", "base")
 DEFAULTS = Options()
 STRIDED = 256
-LIMIT = "limit"  # the oracle's run (``starr.research.limit``), which no strategy's text form names
 
 
 @dataclass(frozen=True, slots=True)
