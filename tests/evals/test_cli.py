@@ -86,7 +86,7 @@ def test_code_results_say_which_sandbox_held(capsys, tmp_path):
 def test_model_code_never_runs_in_a_weak_or_broken_sandbox_unasked(capsys, monkeypatch, number):
     """Without namespaces (1) the flag is needed; a fault (12) is a failed evaluation, with the flag too."""
     answers = {"namespaces": {"failed": "unshare", "errno": number}, "limits": {"verdict": "passed", "walls": []}}
-    monkeypatch.setattr(sandbox, "converse", lambda program, mode, *_, **__: answers[mode])
+    monkeypatch.setattr(sandbox, "converse", lambda sources, tests, mode, *_, **__: answers[mode])
     sandbox.isolation.cache_clear()
     sandbox.check_isolation.cache_clear()
     flags = [] if number == 1 else ["--allow-weak-sandbox"]
