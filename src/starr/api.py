@@ -186,6 +186,9 @@ def holed(model: Model, prompt: Prompt, options: Options) -> Laid:
 def make_request(model: Model, place: Laid, options: Options, stream: bool) -> Request:
     """The row that decodes a canvas with these options; a constraint is compiled here, unless it is known."""
     asked = wanted(options.regex, options.json_schema, options.choices)
+    if asked is not None and model.tokenizer.spaced:
+        rule = f"{model.name} has a WordPiece tokenizer, whose tokens are not the bytes of a text."
+        raise InputError(rule, hint="Decode it without a constraint.", param="regex")
     request = Request(
         tokens=place.prompt + place.canvas.tokens,
         masked=[False] * len(place.prompt) + place.canvas.masked,

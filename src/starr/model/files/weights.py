@@ -27,7 +27,7 @@ INDEX = "model.safetensors.index.json"
 FLOATS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}  # bytes
 MAPPED = 64 << 20  # bytes that are read before a file is closed and opened again
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-CONVERT = "Convert it where you trust it: load it with torch.load and write it with safetensors.torch.save_file."
+CONVERT = "Convert it: `starr models convert FOLDER --out NEW`."
 
 
 @dataclass(frozen=True, slots=True)
