@@ -77,6 +77,12 @@ class ModelFlags(Common):
         int | None,
         typer.Option(help="CPU threads for each forward.", show_default="chosen by model size and idle cores"),
     ] = None
+    family: Annotated[
+        str | None, typer.Option(help="Read the checkpoint as one of this family.", show_default="by its config.json")
+    ] = None
+    attention: Annotated[
+        str | None, typer.Option(help="full or blocks:n, if the checkpoint does not say.", show_default="by its files")
+    ] = None
 
     def load(self) -> Model:
         """The model, loaded; standard error says once for this CPU and torch which dtype it chose, if it had to."""
@@ -92,6 +98,8 @@ class ModelFlags(Common):
                 device=self.device,
                 dtype=self.dtype,
                 threads=self.threads,
+                family=self.family,
+                attention=self.attention,
                 room=self.room(),
                 progress=progress,
             )

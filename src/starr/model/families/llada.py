@@ -25,6 +25,7 @@ FIXED: dict[str, object] = {
     "layer_norm_type": "rms",
     "rope": True,
     "rope_full_precision": True,
+    "rope_scaling": None,
     "scale_logits": False,
 }
 

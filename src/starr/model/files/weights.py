@@ -30,7 +30,7 @@ HEADER_BYTES = 8 << 20  # of one file: some 50,000 tensors
 AGAIN = "Copy or download it again."
 MAPPED = 64 << 20  # bytes that are read before a file is closed and opened again
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
-CONVERT = "Convert it where you trust it: load it with torch.load and write it with safetensors.torch.save_file."
+CONVERT = "Convert it: `starr models convert FOLDER --out NEW`."
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,13 @@ DREAM_TEMPLATE = """\
 {%- endfor -%}
 {{ '<|im_start|>assistant\\n' if add_generation_prompt }}"""
 
+# Qwen3's form of a model that shall not think: what it would have thought is empty.
+NO_THINKING_TEMPLATE = """\
+{%- for message in messages -%}
+{{ '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}
+{%- endfor -%}
+{{ '<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' if add_generation_prompt }}"""
+
 Messages = Sequence[Mapping[str, str]]
 MOST_TEXT = 8_000_000  # characters that a template may write
 GUARDS = range(0xFDD0, 0xFDF0)  # Unicode noncharacters: no text should hold them, and we take one that none does
