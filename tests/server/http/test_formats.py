@@ -167,14 +167,14 @@ def test_a_random_schema_is_answered_or_refused(server, schema):
 def test_hostile_expressions_block_nobody(server, client, monkeypatch):
     """Six at once; a plain request beside them is answered before any of them is."""
     hostile = ["(a|b)*a(a|b){20}", "a{1000000}", "((a{1,99}){1,99}){1,99}"] * 2
-    codes, begun, over, real = [], threading.Event(), threading.Event(), compiled.compile_constraint
+    codes, begun, over, real = [], threading.Event(), threading.Event(), compiling.compile_constraint
 
     def held(asked, spelling):
         begun.set()
         assert over.wait(600)
         return real(asked, spelling)
 
-    monkeypatch.setattr(compiled, "compile_constraint", held)
+    monkeypatch.setattr(compiling, "compile_constraint", held)
 
     def attack(pattern):
         body = {"messages": MESSAGES, "max_tokens": 8, "regex": pattern}
