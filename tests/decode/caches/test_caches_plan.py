@@ -17,6 +17,7 @@ from starr.decode.canvas import Canvas, new_canvas
 from starr.decode.query import observable, queries
 from starr.decode.request import Request
 from starr.decode.view import Action
+from starr.options import ResolvedOptions
 from tests.reference.ref_caches import RULES, RowState, queried
 from tests.tiny import MASK
 
@@ -45,8 +46,8 @@ def random_requests(rnd: random.Random, cache, block: int | None) -> list[Reques
         start, length = rnd.randint(1, 6), rnd.randint(2, 12)
         masked = [False] * start + [rnd.random() < 0.8 for _ in range(length - 1)] + [True]
         tokens = [MASK if m else 5 for m in masked]
-        chosen = starr.strategy("starr")
-        requests.append(Request(tokens, masked, start, chosen, cache, block_length=block))
+        options = ResolvedOptions(strategy=starr.strategy("starr"), cache=cache, block_length=block)
+        requests.append(Request(tokens, masked, start, options))
     return requests
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.engine import Engine
 from starr.decode.extras.base import Guest
 from starr.decode.extras.queries import hide_own, read_held
@@ -39,7 +39,7 @@ def states_of(model, monkeypatch, caches, *, steps=0, seeds=(0, 1, 2), guests=(W
     engine = Engine(model)
     for prompt, seed, cache in zip(("ab", "a longer prompt", "abc"), seeds, caches, strict=True):
         given = Options(strategy="confidence", max_tokens=8, seed=seed, cache=cache, eos="never")
-        engine.add(request_of(model, prompt, given))
+        engine.add(build_request(model, prompt, given))
     engine.batch.admit()
     with torch.inference_mode():
         for _ in range(steps):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.server.queue import lane as lanes
 from starr.server.queue.job import Ticket
 from starr.server.queue.lane import PATIENCE, Worker
@@ -19,7 +19,7 @@ MODEL = tiny_model()
 class Mailbox:
     """What a ticket needs of its job."""
 
-    cancelled, stops = False, ()
+    cancelled = False
 
     def wake(self):
         pass
@@ -34,7 +34,7 @@ class Machine:
         monkeypatch.setattr(lanes.Lane, "step", self.forward)
 
     def arrive(self, tokens, steps):
-        request = request_of(MODEL, "a b c", Options(max_tokens=tokens), stream=True)
+        request = build_request(MODEL, "a b c", Options(max_tokens=tokens), stream=True)
         ticket = Ticket(request, Mailbox(), queued_at=self.time)
         self.left[id(ticket)] = steps
         self.worker.take(ticket)
@@ -75,7 +75,7 @@ def machine(monkeypatch):
 
 
 def test_a_long_row_beside_a_flood_of_short_ones(machine):
-    """Without the bound its share would be a small part: 50 steps of 0.16 seconds beside short ones."""
+    """50 steps of 0.04 seconds; by its share alone it would let others pass for 8 seconds."""
     machine.arrive(10, 4)
     long = machine.arrive(200, 50)
     while not long.over:
@@ -83,7 +83,7 @@ def test_a_long_row_beside_a_flood_of_short_ones(machine):
             machine.arrive(10, 4)
         assert machine.turn()
     later, own, step = machine.waited(long)
-    assert own == pytest.approx(50 * 0.01 * 8)
+    assert own == pytest.approx(50 * 0.04)
     assert PATIENCE < later <= PATIENCE + own + step
 
 

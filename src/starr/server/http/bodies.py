@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from starr.decode.prompts.given import Prompt
+from starr.decode.prompts.prepare import Prompt
 from starr.errors import InputError
 from starr.named import check_range
 from starr.options import JSON, options_at

@@ -21,8 +21,7 @@ from weakref import WeakValueDictionary
 from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
-from starr.decode.prompts.given import Prompt
-from starr.decode.request import check_ids
+from starr.decode.prompts.prepare import Prompt, check_ids
 from starr.decode.trace import Trace
 from starr.errors import InputError, LengthError
 from starr.model.load import Model
@@ -164,7 +163,7 @@ class Service:
         rows = await self.within(asked.timeout, threads, build_rows, asked, self.ready.model, self.settings)
         if form is not None:
             self.automata[form] = rows[0].constraint
-        return Job(rows, asked.stops, asked.timeout, asked.timeout - (monotonic() - began))
+        return Job(rows, asked.timeout, asked.timeout - (monotonic() - began))
 
     def threads_for(self, *prompts: Prompt) -> ThreadPoolExecutor:
         """The threads that read these prompts."""

@@ -13,7 +13,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from starr.decode.result import Event
-from starr.decode.strings import before_stop, sendable, within
+from starr.decode.text import before_stop, within
 from starr.decode.trace import record_dict
 from starr.errors import StarrError
 from starr.server.errors import error_body, error_object
@@ -97,7 +97,7 @@ class Stream:
         elif self.asked.diffusing:
             yield Piece(index, frame_text(ticket, event, self.model), more=canvas_of(event))
         else:
-            yield from self.delta(index, sendable(event.text, self.job.stops), event)
+            yield from self.delta(index, event.text, event)
 
     def delta(self, index: int, text: str, event: Event) -> Iterator[Piece]:
         """A piece with the text that is new, if any."""
@@ -137,7 +137,7 @@ def frame_text(ticket: Ticket, event: Event, model: Model) -> str:
     for masked, run in groupby(cells, key=lambda cell: cell[1]):
         tokens = [token for token, _ in run]
         text += MASK * len(tokens) if masked else model.tokenizer.decode(tokens)
-    return before_stop(text, ticket.job.stops)
+    return before_stop(text, ticket.request.options.stop)
 
 
 def canvas_of(event: Event) -> dict[str, Any]:

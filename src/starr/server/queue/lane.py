@@ -42,7 +42,7 @@ def cost(request: Request) -> int:
     """
     needs = request.strategy.needs()
     length = len(request.tokens) + int(needs.get("growth", 0)) + (request.length if needs.get("shadow") else 0)
-    return length * (2 if request.sampling.guidance > 0 else 1) * (1 + int(needs.get("drafts", 0)))
+    return length * (2 if request.options.guidance > 0 else 1) * (1 + int(needs.get("drafts", 0)))
 
 
 def size_of(positions: int) -> int:
@@ -103,8 +103,6 @@ class Lane:
             for event in events:
                 if self.running[event.id].receive(event):
                     del self.running[event.id]
-                    if not event.done:
-                        self.engine.cancel(event.id)
 
     @contextmanager
     def surviving(self) -> Iterator[None]:
