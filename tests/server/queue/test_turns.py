@@ -105,7 +105,7 @@ def test_nobody_waits_for_later_arrivals_without_end(seed, count):
         tickets = []
         while len(tickets) < count or not all(ticket.over for ticket in tickets):
             if len(tickets) < count and rnd.random() < 0.5:
-                tickets.append(machine.arrive(rnd.choice([5, 10, 100, 200, 400]), rnd.randint(1, 30)))
+                tickets.append(machine.arrive(rnd.choice([5, 10, 60, 120, 240]), rnd.randint(1, 30)))
             machine.turn()
     for ticket in tickets:
         later, own, step = machine.waited(ticket)
