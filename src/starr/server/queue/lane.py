@@ -74,9 +74,9 @@ class Lane:
         return [*self.queue, *self.running.values()]
 
     @property
-    def owed_since(self) -> float | None:
-        """When its oldest row arrived that has let others pass for too long; None if there is none."""
-        return min((ticket.queued_at for ticket in self.tickets if ticket.passed > PATIENCE), default=None)
+    def owed_since(self) -> float:
+        """When its oldest row arrived that has let others pass for too long; infinity if there is none."""
+        return min((ticket.queued_at for ticket in self.tickets if ticket.passed > PATIENCE), default=math.inf)
 
     def settle(self) -> None:
         """Between steps: let go of rows that nobody waits for, admit the next ones in order."""
@@ -187,7 +187,7 @@ class Worker:
 
     def step(self, lane: Lane) -> None:
         """One forward of a lane, counted against it and for those who let it pass."""
-        owed, served, began = lane.owed_since is not None, list(lane.running.values()), self.now()
+        owed, served, began = lane.owed_since < math.inf, list(lane.running.values()), self.now()
         lane.step()
         spent = self.now() - began
         lane.clock += 0.0 if owed else spent / lane.share
@@ -206,7 +206,7 @@ class Worker:
                     lane.settle()
                 busy = [lane for lane in self.lanes.values() if lane.running]
                 if busy:
-                    return min(busy, key=lambda lane: (lane.owed_since or math.inf, lane.clock, lane.size))
+                    return min(busy, key=lambda lane: (lane.owed_since, lane.clock, lane.size))
                 if self.closing:
                     return None
                 self.condition.wait()
