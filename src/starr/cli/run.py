@@ -129,6 +129,6 @@ def save_trace(generation: Generation, options: RunOptions) -> None:
     if options.trace is not None:
         write(options.trace, json.dumps(body, ensure_ascii=False), options.quiet)
     if options.html is not None:
-        from starr.viewer.html import page
+        from starr.viewer.html import build_page
 
-        write(options.html, page([body], f"Every step of a run by {generation.strategy}"), options.quiet)
+        write(options.html, build_page([body], f"Every step of a run by {generation.strategy}"), options.quiet)
