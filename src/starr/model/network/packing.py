@@ -21,7 +21,7 @@ class Packing:
 
     @classmethod
     def of(cls, real: Tensor, total: int) -> Packing:
-        """Pack ``real`` positions (B, S) bool; the host gives their number ``total``, so that no device is waited for."""
+        """Pack ``real`` positions (B, S) bool; the host gives their number ``total``, so that no device waits."""
         return cls((~real).flatten().argsort(stable=True)[:total], *real.shape)
 
     @property
