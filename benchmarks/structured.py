@@ -27,7 +27,7 @@ from starr.decode.extras import GUESTS
 from starr.decode.extras.constraints.compile import compile_constraint, spell_vocabulary
 from starr.decode.extras.constraints.expression import parse_constraint
 from starr.decode.extras.constraints.guest import Constraints
-from starr.decode.view import Action
+from starr.decode.view import COMMIT
 from starr.evals.tasks import load_task
 from starr.model.load import Model
 from starr.model.network.layers import Shape
@@ -157,19 +157,19 @@ def cost(size: int, width: int, prompt: int, canvas: int) -> dict:
 class BestPath(Constraints):
     """Every step's commits chosen together, for comparison."""
 
-    def propose(self, request, canvas, observed):
-        found = super().propose(request, canvas, observed)
+    def propose(self, request, call):
+        found = super().propose(request, call)
         return replace(found, signals=found.signals | {"distribution"})
 
-    def amend(self, action, written, view, canvas):
-        action, written = action.clone(), written.clone()
+    def amend(self, step):
+        written = step.written.clone()
         for k, each in enumerate(self.walks):
             row = int(self.rows[k])
-            commits = (action[row] == Action.COMMIT).nonzero().flatten().tolist()
+            commits = (step.action[row] == COMMIT).nonzero().flatten().tolist()
             if commits:
                 positions = [each.window[0] + i for i in commits]
-                written[row, commits] = self.choose_together(k, each, view.distribution[row, commits], positions)
-        return action, written
+                written[row, commits] = self.choose_together(k, each, step.view.distribution[row, commits], positions)
+        return replace(step, written=written)
 
 
 def joint(count: int) -> list[dict]:

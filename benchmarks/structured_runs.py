@@ -96,7 +96,7 @@ def usable() -> list[str]:
     found = []
     for entry in starr.strategies():
         try:
-            found += [] if starr.strategy(entry.name).grows() else [entry.name]
+            found += [] if starr.strategy(entry.name).needs().get("growth") else [entry.name]
         except InputError:
             continue
     return found

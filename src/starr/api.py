@@ -127,6 +127,9 @@ def resolve(options: Options, model: Model) -> ResolvedOptions:
     given["strategy"] = given["strategy"].bind(model)
     if options.infill:
         given["eos"] = "never"
+    if asked is not None and model.tokenizer.spaced:
+        rule = f"{model.name} has a WordPiece tokenizer, whose tokens are not the bytes of a text."
+        raise InputError(rule, hint="Decode it without a constraint.", param="regex")
     return ResolvedOptions(**given, constraint=None if asked is None else compile_for(model, asked))
 
 

@@ -33,18 +33,18 @@ def test_a_window_with_masks_stays_open_and_one_kept_open_too():
     canvas = filled(canvas_of(request("__", block_length=1)), [])
     assert int(advance(canvas, NO_IDS)[0].window_start) == 1
     closed = filled(canvas, [1])
-    assert int(advance(closed, NO_IDS, torch.tensor([True]))[0].window_start) == 1
-    assert int(advance(closed, NO_IDS, torch.tensor([False]))[0].window_start) == 2
+    assert int(advance(replace(closed, kept_open=torch.tensor([True])), NO_IDS)[0].window_start) == 1
+    assert int(advance(replace(closed, kept_open=torch.tensor([False])), NO_IDS)[0].window_start) == 2
 
 
 def test_a_full_window_that_is_kept_open_holds_its_row_back():
     full = hold(filled(canvas_of(request("__")), [1]), 0, 2, token=EOS)
     yes, no = torch.tensor([True]), torch.tensor([False])
-    assert not advance(full, NO_IDS, yes)[1].any(), "no mask is left, but the strategy may revise"
-    assert not advance(full, EOS_IDS, yes)[1].any(), "nor does an end-of-text end it"
-    assert advance(full, EOS_IDS, no)[1].all()
+    assert not advance(replace(full, kept_open=yes), NO_IDS)[1].any(), "no mask is left, but the strategy may revise"
+    assert not advance(replace(full, kept_open=yes), EOS_IDS)[1].any(), "nor does an end-of-text end it"
+    assert advance(replace(full, kept_open=no), EOS_IDS)[1].all()
     unfilled = hold(canvas_of(request("__")), 0, 1, token=EOS)
-    assert advance(unfilled, EOS_IDS, yes)[1].all(), "with masks behind the end the text is there"
+    assert advance(replace(unfilled, kept_open=yes), EOS_IDS)[1].all(), "with masks behind the end the text is there"
 
 
 def test_a_row_is_done_without_masks_or_at_an_end_with_all_before_it_held():

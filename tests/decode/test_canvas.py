@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from starr.decode.canvas import join, new_canvas, places, select, trim, window_index
+from starr.decode.canvas import columns_where, join, new_canvas, select, trim, window_index
 from tests.decode.rows import canvas_of, request
 
 
@@ -40,7 +40,7 @@ def test_places_are_the_true_columns_in_order(rows):
     rows = [[*row, False] for row in rows]  # the spare column is never chosen
     chosen = torch.tensor(rows)
     most = max(1, int(chosen.sum(1).max()))
-    found = places(chosen, most)
+    found = columns_where(chosen, most)
     for row, flags in enumerate(rows):
         expected = [i for i, flag in enumerate(flags) if flag]
         assert found.index[row].tolist() == expected + [6] * (most - len(expected))

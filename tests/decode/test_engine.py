@@ -78,7 +78,7 @@ def check(request, result) -> None:
     assert MASK not in result.tokens
     assert result.finish_reason in ("stop", "length")
     calls = 2 if request.options.guidance else 1
-    if not request.strategy.grows():
+    if not request.strategy.needs().get("growth"):
         assert result.stats.forwards <= calls * request.step_limit
         assert len(result.tokens) <= request.length
     assert EOS not in result.tokens

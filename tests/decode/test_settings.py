@@ -11,7 +11,7 @@ CPU = torch.device("cpu")
 
 
 def test_what_nobody_asked_for_is_none():
-    settings = settings_of([request("__"), request("___")], [False, False], CPU)
+    settings = settings_of([request("__"), request("___")], CPU)
     names = ("temperature", "top_p", "top_k", "guidance", "eos_never", "eos_last")
     assert all(getattr(settings, name) is None for name in names)
     assert not settings.endless
@@ -25,11 +25,11 @@ def test_each_row_keeps_its_own_options():
         request("__", cache="dual", strategy="starr"),
         request("__", strategy="wino", ends=False),
     ]
-    settings = settings_of(rows, [False, False, True], CPU)
+    settings = settings_of(rows, CPU)
     assert settings.temperature.tolist() == [0.5, 0.0, 0.0]
     assert settings.top_p.tolist() == torch.tensor([0.9, 1.0, 1.0]).tolist()
     assert settings.revokes.tolist() == [False, True, True]
-    assert (settings.plain.tolist(), settings.buffered.tolist()) == ([0], [1]), "a guest computes the claimed row"
+    assert (settings.plain.tolist(), settings.buffered.tolist()) == ([0, 2], [1])
     assert settings.endless
     assert "shadow" in settings.signals
     assert [(cache.name, rows.tolist()) for cache, rows in settings.caches] == [("none", [0, 2]), ("dual", [1])]
@@ -46,5 +46,5 @@ def test_a_row_keeps_the_order_of_its_rules_whoever_stands_beside_it():
     alone = [run_all(model, [row], 1)[0].tokens for row in rows]
     assert len(alone[0]) < len(alone[1])
     assert [found.tokens for found in run_all(model, rows, 2)] == alone
-    ordered = settings_of(rows, [False, False], CPU).rules
+    ordered = settings_of(rows, CPU).rules
     assert [rule.name for rule, at in ordered if at[1]] == ["prophet", "ice"]

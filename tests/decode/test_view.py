@@ -4,12 +4,10 @@ from dataclasses import replace
 
 import torch
 
-from starr.decode.canvas import places, window_index
+from starr.decode.canvas import window_index
 from starr.decode.propose import Proposals
-from starr.decode.query import QueryPlan
-from starr.decode.view import Action, StepView, actions, commits, observe, remember, window_logits
-from tests.decode.rows import canvas_of, hold, request
-from tests.decode.test_query import plan
+from starr.decode.view import Action, StepView, actions, build_view, commits, remember, window_logits
+from tests.decode.rows import call_of, canvas_of, hold, request
 
 
 def view() -> StepView:
@@ -40,10 +38,9 @@ def proposals(count: int, **more) -> Proposals:
 
 
 def remembered(canvas, row, found=None, **more):
-    planned: QueryPlan = plan(row, canvas=canvas)
-    where = places(planned.observed, planned.most_observed)
-    found = found or proposals(where.index.numel(), **more)
-    return remember(canvas, planned, where, found), where, found
+    call = call_of(canvas, row)
+    found = found or proposals(call.observed.index.numel(), **more)
+    return remember(call, found), call.observed, found
 
 
 def test_masks_get_the_proposals_confidence_and_held_tokens_their_own():
@@ -67,7 +64,9 @@ def test_the_view_shows_the_window_and_only_the_signals_asked_for():
     row = request("____", block_length=2)
     canvas, _, _ = remembered(canvas_of(row), row, entropy=torch.tensor([1.0, 2.0]))
     canvas = canvas.noted({"shadow": torch.full((1, 6), 0.75), "secret": torch.ones(1, 6)})
-    view = observe(canvas, window_index(canvas, 2), frozenset({"entropy", "shadow"}), None)
+    call = call_of(canvas, row)
+    call = replace(call, settings=replace(call.settings, signals=frozenset({"entropy", "shadow"})))
+    view = build_view(call, canvas, proposals(2))
     assert view.entropy.tolist() == [[1.0, 2.0]]
     assert view.margin is None
     assert view.noise is None

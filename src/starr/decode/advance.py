@@ -17,10 +17,10 @@ def first_true(flags: Tensor) -> Tensor:
     return torch.where(found, flags.int().argmax(dim=1), flags.shape[1])
 
 
-def advance(canvas: Canvas, eos_ids: Tensor, kept_open: Tensor | None = None) -> tuple[Canvas, Tensor]:
+def advance(canvas: Canvas, eos_ids: Tensor) -> tuple[Canvas, Tensor]:
     """Close and open windows after a step; returns the canvas and which rows (B,) bool are done.
 
-    A window closes when no mask is left in it, unless a guest has ``kept_open`` (B,) bool the row's window. The next
+    A window closes when no mask is left in it, unless a guest keeps it open (``kept_open``, for one step). The next
     window starts where the last one ended; blocks without masks are skipped. A row is done when it has no mask and no
     open window, when a held end-of-text has only held tokens before it, or when only masks are left that the result
     leaves out; rows that are ``late``, and those whose window has no mask and is kept open, wait for the window to
@@ -28,10 +28,8 @@ def advance(canvas: Canvas, eos_ids: Tensor, kept_open: Tensor | None = None) ->
     all of it.
     """
     closed = ~(canvas.masked & canvas.in_window).any(dim=1)
-    waits = canvas.late
-    if kept_open is not None:
-        waits = waits | (closed & kept_open)
-        closed = closed & ~kept_open
+    waits = canvas.late | (closed & canvas.kept_open)
+    closed = closed & ~canvas.kept_open
     first_mask = first_true(canvas.masked)
     finished = closed & (first_mask == canvas.columns)
     enough = (canvas.ends & ended(canvas, first_mask, eos_ids)) | (first_mask >= canvas.goal)
@@ -44,6 +42,7 @@ def advance(canvas: Canvas, eos_ids: Tensor, kept_open: Tensor | None = None) ->
         window_start=torch.where(opens, begin, canvas.window_start),
         window_end=torch.where(last, canvas.length, torch.where(opens, end, canvas.window_end)),
         step=torch.where(opens, 0, canvas.step),
+        kept_open=torch.zeros_like(canvas.kept_open),
         seen=canvas.seen & ~opens[:, None],
     )
     return canvas, done

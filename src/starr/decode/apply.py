@@ -7,13 +7,23 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from starr.decode.advance import move_end
+from starr.decode.blocks import BlockRows
 from starr.decode.canvas import Canvas
-from starr.decode.view import Action
+from starr.decode.enforce import Step
+from starr.decode.view import COMMIT, REVISE, REVOKE
 
 
-def apply(canvas: Canvas, index: Tensor, action: Tensor, written: Tensor, mask_id: int) -> Canvas:
+def apply(step: Step, blocks: BlockRows | None, mask_id: int) -> Canvas:
+    """The canvas with the step's actions carried out, its window's end moved and full blocks sealed."""
+    canvas = write_actions(step.canvas, step.window, step.action, step.written, mask_id)
+    canvas = move_end(canvas, step.decision.end)
+    return canvas if blocks is None else blocks.seal_full(canvas)
+
+
+def write_actions(canvas: Canvas, index: Tensor, action: Tensor, written: Tensor, mask_id: int) -> Canvas:
     """Carry out actions (B, W) at columns ``index`` (B, W); ``written`` are the tokens of COMMIT and REVISE."""
-    commit, revoke, revise = (action == a for a in (Action.COMMIT, Action.REVOKE, Action.REVISE))
+    commit, revoke, revise = (action == kind for kind in (COMMIT, REVOKE, REVISE))
     writes = commit | revise
     tokens = torch.where(writes, written, canvas.tokens.gather(1, index)).masked_fill(revoke, mask_id)
     masked = (canvas.masked.gather(1, index) & ~commit) | revoke

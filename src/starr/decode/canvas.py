@@ -52,12 +52,13 @@ class Canvas:
     total: Tensor  # (B,) int64: steps taken in all
     limit: Tensor  # (B,) int64: the last step commits what is left
     lookahead: Tensor  # (B,) bool: windows open over the whole rest
-    lookback: Tensor  # (B,) bool: windows begin at the canvas's start
+    lookback: Tensor  # (B,) bool: windows begin at the start of the canvas
+    kept_open: Tensor  # (B,) bool: the window stays open although it is full; for one step
     seed: Tensor  # (B,) int64
     ends: Tensor  # (B,) bool: end-of-text ends the row
     literal: Tensor  # (B,) bool: no progress rules, as all of the next three see ``enforce``
     strict: Tensor  # (B,) bool: fewer revocations than commits in each step
-    chances: Tensor  # (B,) int64: how often a position may be revoked
+    max_revocations: Tensor  # (B,) int64: of one position
     commits: Tensor  # (B,) int64
     revocations: Tensor  # (B,) int64
     revisions: Tensor  # (B,) int64
@@ -134,13 +135,14 @@ def new_canvas(requests: Sequence[Request], device: torch.device) -> Canvas:
         step=zero,
         total=zero,
         limit=per_row([r.step_limit for r in requests]),
-        lookahead=per_row([int(r.strategy.moves_end or r.strategy.looks_ahead) for r in requests]).bool(),
-        lookback=per_row([int(r.strategy.looks_back) for r in requests]).bool(),
+        lookahead=per_row([int(r.strategy.scope in ("ahead", "moving")) for r in requests]).bool(),
+        lookback=per_row([int(r.strategy.scope == "back") for r in requests]).bool(),
+        kept_open=zero.bool(),
         seed=per_row([r.options.seed for r in requests]),
         ends=per_row([int(r.ends) for r in requests]).bool(),
         literal=per_row([int(r.literal) for r in requests]).bool(),
         strict=per_row([int(r.options.enforce != "bounded") for r in requests]).bool(),
-        chances=per_row([r.options.max_revocations for r in requests]),
+        max_revocations=per_row([r.options.max_revocations for r in requests]),
         commits=zero,
         revocations=zero,
         revisions=zero,
@@ -194,7 +196,7 @@ def trim(canvas: Canvas, columns: int) -> Canvas:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class Columns:
     """Chosen columns of each row, packed to the left and padded with the spare column."""
 
     index: Tensor  # (B, O) int64
@@ -206,13 +208,13 @@ class Places:
         return torch.arange(self.index.shape[1], device=self.index.device) < self.count[:, None]
 
 
-def places(chosen: Tensor, most: int) -> Places:
+def columns_where(chosen: Tensor, most: int) -> Columns:
     """The True columns of (B, C), at most ``most`` per row, in order."""
     columns = chosen.shape[1]
     rank = torch.where(chosen, chosen.cumsum(dim=1) - 1, most)
     source = torch.arange(columns, device=chosen.device).expand_as(chosen)
     packed = torch.full((chosen.shape[0], most + 1), columns - 1, device=chosen.device)
-    return Places(packed.scatter_(1, rank, source)[:, :most], chosen.sum(dim=1))
+    return Columns(packed.scatter_(1, rank, source)[:, :most], chosen.sum(dim=1))
 
 
 def window_index(canvas: Canvas, width: int) -> Tensor:

@@ -93,7 +93,7 @@ class Request:
             most = self.ends_itself
         elif options.enforce == "bounded" and self.strategy.revokes():
             most *= 1 + options.max_revocations
-        return most + self.strategy.extra_steps * self.windows
+        return most + int(self.strategy.needs().get("extra_steps", 0)) * self.windows
 
     @property
     def ends_itself(self) -> int | None:
@@ -194,7 +194,8 @@ def split_blocks(request: Request, spec: ModelSpec) -> Request:
 
 def check_request(request: Request, model: Model) -> None:
     """Raise unless the model can decode the row."""
-    from starr.decode.extras import GUESTS  # the guests know the row
+    from starr.decode.blocks import check_blocks
+    from starr.decode.extras import GUESTS  # both know the row
 
     if request.masked[: request.start + 1] == [True]:
         raise InputError("A mask cannot come first.", hint="Give at least one token of text before it.", param="prompt")
@@ -203,6 +204,7 @@ def check_request(request: Request, model: Model) -> None:
     check_length(request.start, request.length, model.spec.max_length)
     if request.options.max_forwards == 1 and request.options.guidance > 0:
         raise InputError("max_forwards must be at least 2 with guidance, got 1.", param="max_forwards")
+    check_blocks(request)
     for guest in GUESTS:
         if guest.serves(request):
             guest.check(request)

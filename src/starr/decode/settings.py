@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from starr.decode.blocks import BlockRows
 from starr.decode.caches.base import Cache
 from starr.decode.request import Request
 from starr.decode.stops.base import Ruled, StopRule
@@ -28,20 +29,16 @@ class RowSettings:
     top_k: Tensor | None
     guidance: Tensor | None
     eos_never: Tensor | None
-    blocks: Tensor | None  # lengths of the blocks of block-causal attention
+    blocks: BlockRows | None  # of a block-causal model
     endless: bool  # some canvas has template text inside
     eos_last: Tensor | None
 
 
-def settings_of(requests: Sequence[Request], claimed: Sequence[bool], device: torch.device) -> RowSettings:
-    """The settings of the requests; guests compute the states of the ``claimed`` rows."""
+def settings_of(requests: Sequence[Request], device: torch.device, *, shift: bool = False) -> RowSettings:
+    """The settings of the requests; ``shift`` is the model's."""
 
     def rows_where(test: Callable[[Request], bool]) -> Tensor:
         return torch.tensor([i for i, r in enumerate(requests) if test(r)], dtype=torch.int64, device=device)
-
-    def own_rows(buffered: bool) -> Tensor:
-        rows = [i for i, r in enumerate(requests) if not claimed[i] and r.cache.buffered == buffered]
-        return torch.tensor(rows, dtype=torch.int64, device=device)
 
     def values(get: Callable[[Request], float], idle: float) -> Tensor | None:
         found = [get(r) for r in requests]
@@ -56,8 +53,8 @@ def settings_of(requests: Sequence[Request], claimed: Sequence[bool], device: to
     return RowSettings(
         caches=list(caches.items()),
         rules=[(rule, flags(rows)) for rule, rows in rules],
-        plain=own_rows(buffered=False),
-        buffered=own_rows(buffered=True),
+        plain=rows_where(lambda r: not r.cache.buffered),
+        buffered=rows_where(lambda r: r.cache.buffered),
         signals=frozenset().union(
             *(r.strategy.signals for r in requests),
             *(rule.signals for rule, _ in rules),
@@ -69,7 +66,7 @@ def settings_of(requests: Sequence[Request], claimed: Sequence[bool], device: to
         top_k=values(lambda r: r.options.top_k, 0) if sampled else None,
         guidance=values(lambda r: r.options.guidance, 0.0),
         eos_never=values(lambda r: r.options.eos == "never", False),
-        blocks=values(lambda r: 0 if r.blocks is None else r.blocks.length, 0),
+        blocks=BlockRows.of(requests, shift, device),
         endless=any(not r.ends for r in requests),
         eos_last=values(lambda r: r.options.eos == "last", False),
     )
@@ -78,7 +75,7 @@ def settings_of(requests: Sequence[Request], claimed: Sequence[bool], device: to
 def in_order(rules: Sequence[Sequence[StopRule]]) -> list[tuple[StopRule, list[bool]]]:
     """Rules with the rows that they are for: the first ones of all rows, then the second ones, and so on.
 
-    The first matching stop rule wins, so the order of a row's rules must not depend on its neighbours.
+    The first matching rule wins, so a row's order may not depend on its neighbours.
     """
     found = []
     for place in range(max(map(len, rules), default=0)):

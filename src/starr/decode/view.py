@@ -21,14 +21,15 @@ from starr.decode.trace import Action as Action
 from starr.errors import WorkError
 
 if TYPE_CHECKING:
-    from starr.decode.canvas import Canvas, Places
+    from starr.decode.canvas import Canvas, Columns
+    from starr.decode.enforce import Step
     from starr.decode.forward import ForwardCall
     from starr.decode.propose import Proposals
-    from starr.decode.query import QueryPlan
 
 DRAFT = "draft"  # a guest's signal, (B, W) int64: the first draft that holds the position, 0 for none
 DRAFT_TOKEN = "draft.token"  # (B, W) int64: with what
 
+KEEP, COMMIT, REVOKE, REVISE = map(int, Action)  # torch.compile stops where a tensor is compared with an enum
 STRATEGY_STREAM = 1
 NEVER = -9999.0  # the log probability of what cannot be, as OpenAI writes it
 
@@ -115,14 +116,15 @@ def actions(commit: Tensor, revoke: Tensor | None = None, revise: Tensor | None 
     """Actions (B, W) int8 from disjoint choices."""
     action = commit.to(torch.int8)
     if revoke is not None:
-        action = torch.where(revoke, int(Action.REVOKE), action)
+        action = torch.where(revoke, REVOKE, action)
     if revise is not None:
-        action = torch.where(revise, int(Action.REVISE), action)
+        action = torch.where(revise, REVISE, action)
     return action.to(torch.int8)
 
 
-def remember(canvas: Canvas, plan: QueryPlan, where: Places, found: Proposals) -> Canvas:
-    """Write proposals (N = B * O rows) into the memory, and which positions the buffers hold now."""
+def remember(call: ForwardCall, found: Proposals) -> Canvas:
+    """The canvas with the proposals (N = B * O rows) in its memory, and with what buffers hold and seals cover now."""
+    canvas, where, blocks = call.canvas, call.observed, call.settings.blocks
     shape = where.index.shape
     masked = canvas.masked.gather(1, where.index)
     confidence = torch.where(masked, found.confidence.view(shape), found.own.view(shape))
@@ -131,7 +133,7 @@ def remember(canvas: Canvas, plan: QueryPlan, where: Places, found: Proposals) -
     def updated(last: Tensor, new: Tensor | None) -> Tensor:
         return last if new is None else last.scatter(1, where.index, new.view(shape))
 
-    return replace(
+    canvas = replace(
         canvas,
         proposal=updated(canvas.proposal, found.token),
         confidence=updated(canvas.confidence, confidence),
@@ -141,8 +143,9 @@ def remember(canvas: Canvas, plan: QueryPlan, where: Places, found: Proposals) -
         margin=updated(canvas.margin, found.margin),
         gap=updated(canvas.gap, found.gap),
         seen=canvas.seen.scatter(1, where.index, True),
-        buffered=canvas.buffered | plan.query,
+        buffered=canvas.buffered | call.plan.query,
     )
+    return canvas if blocks is None else blocks.seal_past(canvas)
 
 
 def check_numbers(confidence: Tensor, observed: Tensor) -> bool:
@@ -153,8 +156,9 @@ def check_numbers(confidence: Tensor, observed: Tensor) -> bool:
     return True
 
 
-def observe(canvas: Canvas, index: Tensor, signals: frozenset[str], distribution: Tensor | None) -> StepView:
-    """The window (B, W) of every row at columns ``index``; optional signals only where a strategy asked for them."""
+def build_view(call: ForwardCall, canvas: Canvas, found: Proposals) -> StepView:
+    """The window (B, W) of every row; optional signals only where a strategy asked for them."""
+    index, signals = call.window, call.settings.signals
     width = canvas.window_end - canvas.window_start
 
     def at(name: str) -> Tensor:
@@ -182,13 +186,13 @@ def observe(canvas: Canvas, index: Tensor, signals: frozenset[str], distribution
         entropy=asked("entropy"),
         margin=asked("margin"),
         gap=asked("gap"),
-        distribution=distribution,
+        distribution=window_logits(canvas, index, call.observed, found),
         noise=draw,
         extras={name: note.gather(1, index) for name, note in canvas.notes.items() if signal_of(name) in signals},
     )
 
 
-def window_logits(canvas: Canvas, index: Tensor, where: Places, found: Proposals) -> Tensor | None:
+def window_logits(canvas: Canvas, index: Tensor, where: Columns, found: Proposals) -> Tensor | None:
     """(B, W, V) for strategies that want the distribution; zeros where nothing was observed."""
     if found.logits is None:
         return None
@@ -206,10 +210,9 @@ def likeliest(distribution: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return found.indices, (found.values - distribution.logsumexp(dim=2, keepdim=True)).clamp(min=NEVER)
 
 
-def kept_tensors(
-    view: StepView, decision: Decision, action: Tensor, call: ForwardCall, candidates: int = 0
-) -> StepTensors:
+def keep_tensors(step: Step, call: ForwardCall, candidates: int = 0) -> StepTensors:
     """What is kept of the step, with this many ``candidates``; it crosses to the host when someone reads it."""
+    view, decision = step.view, step.decision
     columns = {
         "tokens": view.tokens,
         "masked": view.masked,
@@ -218,12 +221,12 @@ def kept_tensors(
         "confidence": view.confidence,
         "queried": call.plan.observed.gather(1, call.window).int(),
         "decided": decision.action,
-        "action": action,
+        "action": step.action,
     }
     optional = {"threshold": decision.threshold, "label": decision.label}
     columns |= {name: value for name, value in optional.items() if value is not None}
     if candidates and view.distribution is not None:
         columns |= zip(LIKELY, likeliest(view.distribution, candidates), strict=True)
-    if "allowed_set" in call.canvas.notes:
-        columns["allowed"] = call.canvas.notes["allowed_set"].gather(1, call.window)
+    if "allowed_set" in step.canvas.notes:
+        columns["allowed"] = step.canvas.notes["allowed_set"].gather(1, call.window)
     return StepTensors(columns, view.width, call.canvas.window_start - call.canvas.start)

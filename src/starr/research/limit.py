@@ -8,18 +8,27 @@ takes; another order might, rarely. Where no proposal agrees, the text's token i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from starr.decode.strategies.oracle import Oracle
-from starr.evals.run.runner import CHUNK, decode, graded
-from starr.evals.run.runs import LIMIT, EvalSettings, Run, requests_for
+from starr.evals.run.runner import CHUNK, SAMPLERS, decode, graded
+from starr.evals.run.runs import EvalSettings, Run, requests_for
 from starr.evals.run.store import Sample
 from starr.evals.tasks import Item, Task
 
 if TYPE_CHECKING:
+    from starr.evals.run.bench import Bench
     from starr.model.load import Model
 
 CONSERVATIVE = "threshold:tau=0.95"
+LIMIT = "limit"  # the name of the oracle's run, which no strategy has
+
+
+def oracle_samples(bench: Bench) -> list[Sample]:
+    """The oracle's samples of a bench, decoded once; in this process unless the store has them."""
+    (found,) = replace(bench, decoder=None).measure([Run(LIMIT)])
+    return list(found.samples)
 
 
 def limit_samples(
@@ -44,3 +53,6 @@ def chunk_samples(
     for place, generation, elapsed in decode(model, known, rows):
         index, item = items[place]
         yield graded(task, Run(LIMIT), index, item, generation, elapsed)
+
+
+SAMPLERS[LIMIT] = limit_samples

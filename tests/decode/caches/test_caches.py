@@ -137,7 +137,7 @@ def test_a_shadow_block_is_counted():
 
 def refused(strategy: str, cache: str) -> bool:
     chosen = starr.strategy(strategy)
-    whole = chosen.grows() or "shadow" in chosen.signals
+    whole = chosen.needs().get("growth") or "shadow" in chosen.signals
     return bool(whole or (cache in ("dkv-greedy", "adaptive") and strategy in ("credit", "klass", "tacg")))
 
 

@@ -13,7 +13,7 @@ from starr.api import Options, build_request
 from starr.decode.engine import Engine
 from starr.model.network.layers import rope_tables
 from starr.model.spec import Habits
-from tests.decode.extras.test_blocks import PROMPTS, SHIFTED, B, prompt_of
+from tests.decode.test_blocks import PROMPTS, SHIFTED, B, prompt_of
 from tests.reference.ref_block_loops import best, cut, judged
 from tests.tiny import EOS, MASK, tiny_model
 

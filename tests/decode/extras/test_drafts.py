@@ -56,7 +56,7 @@ def test_only_drafts_that_there_are_cost_positions():
 @pytest.mark.parametrize("drafts", [1, 2])
 def test_no_rows_without_need(drafts):
     engine = running(tiny_model(), f"freedave:drafts={drafts}")
-    assert bool(engine.batch.guests.present) == (drafts > 1)
+    assert bool(engine.batch.guests) == (drafts > 1)
 
 
 @pytest.mark.parametrize("options", [{"cache": "dual", "block_length": 4}, {"temperature": 1.0}, {"guidance": 1.0},

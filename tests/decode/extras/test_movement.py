@@ -6,6 +6,7 @@ import torch
 from starr.api import Options, build_request, run_all
 from starr.decode.engine import Engine
 from starr.decode.extras.movement import MOVED, Movement
+from starr.decode.query import Wishes
 from tests.tiny import tiny_model
 
 
@@ -14,13 +15,14 @@ def test_only_changed_surroundings_move_values():
     engine = Engine(model)
     engine.add(build_request(model, "a prompt", Options(max_tokens=8, cache="adaptive", eos="never")))
     engine.step()
-    (guest,) = engine.batch.guests.present
+    (guest,) = engine.batch.guests
     with torch.inference_mode():
-        canvas = guest.measure(engine.batch.canvas, engine.batch.buffer)
+        canvas = guest.plan(Wishes(engine.batch.canvas, engine.batch.buffer)).canvas
         start, end = int(canvas.start), int(canvas.length)
         assert canvas.notes[MOVED][0, start:end].max() > 0, "the first step wrote a token"
         assert not canvas.notes[MOVED][0, :start].any(), "the prompt is not measured"
-        assert guest.measure(canvas, None) is canvas, "no buffer, nothing to compare with"
+        again = guest.plan(Wishes(canvas)).canvas
+        assert torch.equal(again.notes[MOVED], canvas.notes[MOVED]), "no buffer, nothing to compare with"
 
 
 def test_a_step_costs_a_layer_over_the_canvas():
@@ -29,7 +31,7 @@ def test_a_step_costs_a_layer_over_the_canvas():
     engine = Engine(model)
     engine.add(row)
     engine.batch.admit()
-    assert engine.batch.guests.positions(0, len(row.tokens), 9) == 5, "nine positions in one of two layers"
+    assert engine.batch.call().besides == [5], "nine positions in one of two layers"
 
 
 def test_rows_of_other_caches_keep_their_values():
@@ -43,9 +45,9 @@ def test_rows_of_other_caches_keep_their_values():
     engine.step()
     kept = engine.batch.buffer
     before = [part[:, 0, :, :-1].clone() for part in (kept.keys, kept.values)]
-    (guest,) = (guest for guest in engine.batch.guests.present if isinstance(guest, Movement))
+    (guest,) = (guest for guest in engine.batch.guests if isinstance(guest, Movement))
     with torch.inference_mode():
-        canvas = guest.measure(engine.batch.canvas, kept)
+        canvas = guest.plan(Wishes(engine.batch.canvas, kept)).canvas
     assert all(torch.equal(a, b[:, 0, :, :-1]) for a, b in zip(before, (kept.keys, kept.values), strict=True))
     assert canvas.notes[MOVED][1].any()
     assert not canvas.notes[MOVED][0, :-1].any()

@@ -9,28 +9,26 @@ import torch
 
 import starr
 from starr.api import Options, build_request, run_all
-from starr.decode.canvas import places
 from starr.decode.extras.repetition import Repetition
-from starr.decode.propose import ProposalRequest, propose
+from starr.decode.propose import ProposalRequest
 from starr.decode.request import Blocks, Request
-from tests.decode.rows import canvas_of, request
+from tests.decode.rows import call_of, canvas_of, request
 from tests.tiny import MASK, tiny_model
 
 
-def test_the_logit_of_the_left_token_falls_by_the_penalty():
-    logits = torch.tensor([[1.0, 0.0, 3.0, 2.5], [1.0, 0.0, 3.0, 2.5], [1.0, 0.0, 3.0, 2.5]])
-    left, penalty = torch.tensor([2, 3, 1]), torch.tensor([1.0, 1.0, 1.0])
-    asked = ProposalRequest(mask_id=1, held=torch.zeros(3).long(), left=left, penalty=penalty)
-    found = propose(lambda hidden: hidden.clone(), logits, asked, 4)
-    assert found.token.tolist() == [3, 2, 2], "a mask to the left changes nothing"
-
-
 def penalties(row: Request) -> list[float]:
-    """What the guest takes at every position of the row's first window, prompt excluded."""
+    """What the guest takes from the left token at every position of the row's first window."""
     canvas = canvas_of(row)
-    where = places(canvas.in_window, int(canvas.in_window.sum()))
-    asked = ProposalRequest(MASK, torch.zeros(where.index.numel()).long())
-    return Repetition(tiny_model(), [row], [0]).propose(asked, canvas, where).penalty.tolist()
+    call = call_of(canvas, row, observed=canvas.in_window)
+    asked = ProposalRequest(MASK, torch.zeros(call.observed.index.numel()).long())
+    (edit,) = Repetition(tiny_model(), [row], [0]).propose(asked, call).edits
+    left = canvas.tokens.gather(1, call.observed.index - 1)[0]
+    logits = torch.zeros(len(left), 96)
+    for part in (slice(0, 1), slice(1, None)):  # as chunks come
+        edit(logits[part], part)
+    taken = -logits.gather(1, left[:, None])[:, 0]
+    assert logits.sum() == -taken.sum(), "nothing else changes"
+    return taken.tolist()
 
 
 def test_the_first_position_of_a_block_has_nothing_to_its_left():

@@ -11,6 +11,7 @@ import starr
 from starr.api import Options, build_request
 from starr.decode.engine import Engine
 from starr.decode.extras.second_look import SecondLook
+from starr.decode.query import Wishes
 from tests.tiny import tiny_model
 
 SMALL = "ice:steps=2,length=12,answer=4,mark=S{}:,lead=#,threshold=0.6"
@@ -60,14 +61,13 @@ def test_rows_that_are_not_near_and_rows_without_a_cache_are_left_alone():
         engine.add(row)
     engine.batch.admit()
     canvas, guest = engine.batch.canvas, SecondLook(model, rows, [0, 2])
-    nothing = torch.zeros_like(canvas.masked)
-    assert not guest.query(canvas, nothing).any(), "before the first forward nothing is sure"
+    assert not guest.plan(Wishes(canvas)).query.any(), "before the first forward nothing is sure"
     start = rows[0].start + rows[0].rules[0].start
     seen, sure = canvas.seen.clone(), canvas.confidence.clone()
     seen[:, start:] = True
     sure[2, start:] = 1.0
     canvas = replace(canvas, seen=seen, confidence=sure, proposal=canvas.proposal + 9)
-    assert torch.equal(guest.query(canvas, nothing), canvas.valid & torch.tensor([[False], [False], [True]]))
+    assert torch.equal(guest.plan(Wishes(canvas)).query, canvas.valid & torch.tensor([[False], [False], [True]]))
 
 
 @pytest.mark.parametrize("cache", ["prefix:refresh=1", "dual:refresh=1", "dkv:refresh=1"])

@@ -9,13 +9,14 @@ import starr
 from starr.decode.strategies.calibrated import Calibrated
 from starr.decode.strategies.calibrated.features import SEEN, TOKEN
 from starr.errors import InputError
-from starr.fit.calibrate import work
+from starr.fit.calibrate import costs, work
 from starr.fit.calibrate.costs import BUDGETS, MOST_OWN, SLACK
 from starr.fit.calibrate.fit import Recipe, fit, held_out, reliability
-from starr.fit.calibrate.prompts import task_prompts
+from starr.fit.calibrate.prompts import Prompt, task_prompts
 from starr.fit.calibrate.sound import until_end
 from starr.fit.calibrate.visit import Explorer, Seen, last_events, outcomes, visit
 from starr.fit.calibrate.work import CalibrationPlan, calibrate
+from starr.model.network.transformer import Transformer
 from tests.tiny import tiny_model
 
 PROMPTS = [f"prompt {n}" for n in range(24)]
@@ -136,6 +137,22 @@ def test_an_interrupted_calibration_goes_on_and_gives_the_same_rule(tmp_path, mo
     assert json.dumps(again.to_dict()) == json.dumps(whole.to_dict())
     with pytest.raises(InputError, match="holds another calibration"):
         calibrate(model, [*PROMPTS, "one more"], PLAN, folder=tmp_path)
+
+
+def test_the_estimate_is_within_a_half_of_the_work(monkeypatch):
+    """The clock counts the positions that the model computes, so that no other program's work is in it."""
+    model, prompts = tiny_model(), [Prompt(f"prompt {n} " * (1 + n % 5), 10 + n % 7) for n in range(100)]
+    clock, through = [0], Transformer.through
+
+    def count(net, index, x, *rest):
+        clock[0] += x.shape[:-1].numel()
+        return through(net, index, x, *rest)
+
+    monkeypatch.setattr(Transformer, "through", count)
+    monkeypatch.setattr(costs, "perf_counter", lambda: clock[0])
+    said, begin = costs.estimate(model, prompts, 8), clock[0]
+    calibrate(model, prompts, PLAN)
+    assert 1 / 1.5 < said / (clock[0] - begin) < 1.5
 
 
 def test_a_rule_fitted_here_decodes_here():

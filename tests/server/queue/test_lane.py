@@ -93,7 +93,7 @@ def test_thirty_two_different_requests_get_their_own_answers(model, loop, engine
 
 
 def test_rows_go_where_the_least_is_to_be_done_and_cores_are_shared(model, loop, monkeypatch):
-    for name, value in {"most": 4, "free": 4.0, "fixed": None, "at_work": 1, "look": lambda: None}.items():
+    for name, value in {"most": 4, "free": 4.0, "fixed": None, "at_work": 1, "measure": lambda: None}.items():
         monkeypatch.setattr(MACHINE, name, value)
     pool = Pool(model, replace(SETTINGS, engines=2))
     for size in (200, 16, 16, 16):

@@ -38,7 +38,7 @@ class Exact(Cache):
         return open_positions(canvas, shift=False, sub_blocks=self.sub_blocks)
 
 
-def span(canvas: Canvas) -> tuple[Tensor, Tensor]:
+def find_block(canvas: Canvas) -> tuple[Tensor, Tensor]:
     """Start and end (B,) of the block that holds the window (of all its blocks, where it holds several)."""
     size, origin = canvas.notes[BLOCK], canvas.origin
     start = (canvas.window_start - origin).div(size, rounding_mode="floor") * size + origin
@@ -46,13 +46,13 @@ def span(canvas: Canvas) -> tuple[Tensor, Tensor]:
     return start.clamp(min=0), end.minimum(canvas.length)
 
 
-def led(canvas: Canvas, shift: bool) -> Tensor:
+def only_first(canvas: Canvas, shift: bool) -> Tensor:
     """(B,) bool: rows whose next forward gives only the first token of the open block.
 
     Where logits are shifted, that token comes from the last row of the sealed block before, and the block's other
     tokens are predicted from rows that have seen it. The last allowed step does not wait for it.
     """
-    start, end = span(canvas)
+    start, end = find_block(canvas)
     one = end - start <= canvas.notes[BLOCK]
     return first_masked(canvas, start) & one & (canvas.total < canvas.limit - 1) & shift
 
@@ -69,8 +69,8 @@ def open_positions(canvas: Canvas, *, shift: bool, sub_blocks: bool = False) -> 
     token is there.
     """
     at = canvas.column_index
-    start, end = span(canvas)
-    inside = (at >= start[:, None]) & (at < end[:, None]) & ~led(canvas, shift)[:, None]
+    start, end = find_block(canvas)
+    inside = (at >= start[:, None]) & (at < end[:, None]) & ~only_first(canvas, shift)[:, None]
     if sub_blocks:
         since = canvas.window_start - (canvas.window_start - canvas.origin) % canvas.block
         first = since[:, None].clamp(min=0)

@@ -128,7 +128,7 @@ class Answer(StopRule):
         why = None
         if request.block_length is not None:
             why = "it watches the whole canvas, and block_length shows only part of it"
-        elif request.strategy.moves_end:
+        elif request.strategy.scope == "moving":
             why = f"{request.strategy.name} moves the end of the window"
         if why:
             raise InputError(f"In-place prompting cannot be used: {why}.", hint="Leave one of them out.", param="ice")

@@ -147,7 +147,7 @@ def scoped(rules: Sequence[Ruled], view: StepView, moment: Moment) -> StepView:
 
 
 def judged(rules: Sequence[Ruled], view: StepView, moment: Moment) -> Verdict:
-    """The first rule to end a row has its way."""
+    """The first matching rule wins."""
     end, drop = torch.zeros_like(moment.last), torch.zeros_like(moment.last)
     commit = torch.zeros_like(view.masked)
     for rule, rows in rules:

@@ -36,7 +36,7 @@ class AdaBlock(Strategy):
     paper: ClassVar[str] = "AdaBlock-dLLM, arXiv:2509.26432"
     sweep: ClassVar[Sweep] = Sweep(NEAR)
     keeps: ClassVar[frozenset[str]] = frozenset({"length"})
-    moves_end: ClassVar[bool] = True
+    scope: ClassVar[str] = "moving"
     tau: float = option(0.9, "commit where confidence is at least this", low=0.0, high=2.0)
     delimiter_tau: float = option(0.3, "confidence a delimiter needs to end the block", low=0.0)
     share: float = option(0.25, "how far ahead to look for it, as a share of the canvas", low=0.0, high=1.0)

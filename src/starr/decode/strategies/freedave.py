@@ -15,6 +15,7 @@ is ``confidence`` then.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -40,8 +41,8 @@ class FreeDave(Confidence):
     signals: ClassVar[frozenset[str]] = frozenset({DRAFT})
     drafts: int = option(4, "states in one forward: the canvas and drafts - 1 guesses of what follows", low=1, high=64)
 
-    def states(self) -> int:
-        return self.drafts
+    def needs(self) -> Mapping[str, float]:
+        return {"drafts": self.drafts - 1}
 
     def begin(self, view: StepView) -> Carry:
         return {**super().begin(view), "done": torch.zeros_like(view.step)}

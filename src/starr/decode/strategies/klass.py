@@ -40,7 +40,7 @@ class Klass(Strategy):
     paper: ClassVar[str] = "KLASS, arXiv:2511.05664"
     sweep: ClassVar[Sweep] = Sweep(SURE, "tau", (0.9, 0.75, 0.6, 0.3))
     signals: ClassVar[frozenset[str]] = frozenset({"distribution"})
-    looks_ahead: ClassVar[bool] = True
+    scope: ClassVar[str] = "ahead"
     presets: ClassVar[dict[str, dict[str, float]]] = {
         "gsm8k": {"tau": 0.6, "kappa": 0.015},
         "math": {"tau": 0.6, "kappa": 0.01},

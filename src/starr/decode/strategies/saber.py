@@ -38,7 +38,7 @@ class Saber(Strategy):
     paper: ClassVar[str] = "Saber, arXiv:2510.18165"
     sweep: ClassVar[Sweep] = Sweep(REVOKE, "least", (1, 2, 3, 4))
     keeps: ClassVar[frozenset[str]] = frozenset({"ever", "with", "last", "known"})
-    looks_back: ClassVar[bool] = True
+    scope: ClassVar[str] = "back"
     least: int = option(2, "n: commit at least this many in a step", low=1)
     backtrack: int = option(8, "revoke one token per this many commits (and at least n // 2)", low=1)
 

@@ -11,6 +11,7 @@ revokes fewer than the last one drafted, so after k steps at least k tokens stan
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,6 +41,9 @@ class Wino(Strategy):
     share: float = option(0.7, "draft at most this share of the masks", low=0.0, high=1.0)
     least: int = option(5, "... or this many, if that is more", low=1)
     most: int = option(20, "... and never more than this many", low=1)
+
+    def needs(self) -> Mapping[str, float]:
+        return {"shadow": 1}
 
     def revokes(self) -> bool:
         return True

@@ -13,7 +13,7 @@ from itertools import combinations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from starr.evals.run.runs import LIMIT, EvalSettings, Run, requests_for
+from starr.evals.run.runs import EvalSettings, Run, requests_for
 from starr.evals.run.store import Sample, Store
 from starr.evals.stats import paired, sure
 from starr.evals.tasks import Item, Task
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from starr.model.load import Model
 
 CHUNK = 64
+Sampler = Callable[["Model", Task, EvalSettings, Sequence[tuple[int, Item]], int], Iterator[Sample]]
+SAMPLERS: dict[str, Sampler] = {}  # how runs are decoded that no strategy's text form names, by their name
 LEAST_SURE = 50  # no early stop before this many samples
 
 Watch = Callable[[Sample], None]
@@ -73,11 +75,9 @@ def known(store: Store, work: Workload, done: int) -> bool:
 def decode_chunk(
     model: Model, task: Task, settings: EvalSettings, run: Run, items: Sequence[tuple[int, Item]], rows: int
 ) -> Iterator[Sample]:
-    """Samples of one run in the order in which they finish; the limit's come from its oracle."""
-    if run.strategy == LIMIT:
-        from starr.research.limit import limit_samples
-
-        yield from limit_samples(model, task, settings, items, rows)
+    """Samples of one run in the order in which they finish."""
+    if run.strategy in SAMPLERS:
+        yield from SAMPLERS[run.strategy](model, task, settings, items, rows)
         return
     requests = requests_for(model, [item for _, item in items], run, settings)
     order = sorted(range(len(items)), key=lambda place: len(requests[place].tokens))

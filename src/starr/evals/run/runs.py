@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 FORMS = ("chat", "base")
 DEFAULTS = Options()
 STRIDED = 256
-LIMIT = "limit"  # the oracle's run (``starr.research.limit``), which no strategy's text form names
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +123,12 @@ def fingerprint(model: Model) -> str:
     """A short hash over name, shape and STRIDED values of every weight, from its first to its last."""
     import torch
 
-    from starr.model.finite import strided
+    from starr.model.load import sample_values
 
     found = hashlib.sha256()
     for name, weight in model.net.named_parameters():
         found.update(f"{name} {tuple(weight.shape)} ".encode())
-        found.update(strided(weight, STRIDED).to("cpu", torch.float32).numpy().tobytes())
+        found.update(sample_values(weight, STRIDED).to("cpu", torch.float32).numpy().tobytes())
     return found.hexdigest()[:12]
 
 

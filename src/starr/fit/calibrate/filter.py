@@ -8,7 +8,7 @@ Letters: S steps, N positions of a block, H hidden units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -26,7 +26,7 @@ from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.fit.calibrate.fit import held_out
 from starr.fit.calibrate.sound import until_end
-from starr.fit.calibrate.visit import CAREFUL, last_events
+from starr.fit.calibrate.visit import CAREFUL, Watch, last_events
 from starr.options import Options
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Replay(Strategy):
 
     name: ClassVar[str] = "replay"
     paper: ClassVar[str] = "-"
-    looks_ahead: ClassVar[bool] = True
+    scope: ClassVar[str] = "ahead"
     text: tuple[int, ...]
     ends: tuple[int, ...]
     block: int
@@ -92,7 +92,7 @@ class Replay(Strategy):
 
 
 def fit_filter(
-    model: Model, prompts: Sequence[Prompt], plan: FilterPlan | None = None, watch: Callable[[], None] = lambda: None
+    model: Model, prompts: Sequence[Prompt], plan: FilterPlan | None = None, watch: Watch = lambda: None
 ) -> BlockFilter:
     """Fit a filter on prompts; no answers are needed. ``watch`` is called after each of the two runs of a prompt."""
     plan = plan or FilterPlan()
@@ -112,7 +112,7 @@ def fit_filter(
     return replace(found, fitted_on=fitted_on, scores=scores)
 
 
-def replayed(model: Model, prompts: Sequence[Prompt], plan: FilterPlan, watch: Callable[[], None]) -> OracleSteps:
+def replayed(model: Model, prompts: Sequence[Prompt], plan: FilterPlan, watch: Watch) -> OracleSteps:
     """Careful texts, and their replays."""
     requests = [build_request(model, p.text, Options(max_tokens=p.max_tokens, strategy=plan.end)) for p in prompts]
     ends = model.spec.eos_ids

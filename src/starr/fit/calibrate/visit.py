@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 CAREFUL = 0.95
 LATER = 6  # steps, at most
 ROUNDS = 2  # of visits to each prompt
+POLICIES = ("threshold:tau=0.5", "threshold:tau=0.7", "threshold:tau=0.9", "hierarchy", "factor:factor=1.0")
 OWN = "own."  # the prefix of the policy's memory in the carry
+Watch = Callable[[], None]  # called after every decoded row
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def visit(
     *,
     rows: int,
     seed: int,
-    watch: Callable[[], None],
+    watch: Watch = lambda: None,
 ) -> Iterator[Visit]:
     """The visits of each request, by a policy and up to a step that are drawn from ``seed`` and its place.
 
@@ -153,9 +155,7 @@ def outcomes(model: Model, request: Request, text: Sequence[int]) -> Iterator[Vi
         yield Visit(explorer.prompt, seen.features, seen.near, labels[:, 0], labels[:, 1])
 
 
-def last_events(
-    model: Model, requests: Sequence[Request], rows: int, watch: Callable[[], None] = lambda: None
-) -> list[Event]:
+def last_events(model: Model, requests: Sequence[Request], rows: int, watch: Watch = lambda: None) -> list[Event]:
     """The last event of every request, in order."""
     engine = Engine(model, max_rows=rows)
     found: dict[int, Event] = {}

@@ -227,6 +227,20 @@ class AnswerWriter:
         return found | {"top_logprobs": tops, "text_offset": offsets}
 
 
+def dump(value: Any, depth: int = 5) -> Iterator[str]:
+    """JSON in pieces, down to the steps of a trace: other threads run between them."""
+    if depth == 0 or not value or not isinstance(value, dict | list):
+        yield json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return
+    keyed = isinstance(value, dict)
+    between = "{" if keyed else "["
+    for item in value:
+        yield between + (json.dumps(item, ensure_ascii=False) + ":" if keyed else "")
+        yield from dump(value[item] if keyed else item, depth - 1)
+        between = ","
+    yield "}" if keyed else "]"
+
+
 def data_line(body: dict[str, Any]) -> str:
     """An object as one event of a stream."""
     return f"data: {json.dumps(body, ensure_ascii=False, allow_nan=False)}\n\n"

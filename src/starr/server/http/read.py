@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from starr.api import Prompt, build_requests
 from starr.decode.request import Request
 from starr.decode.strategies import strategy
-from starr.errors import InputError, did_you_mean
+from starr.errors import InputError, LengthError, did_you_mean
 from starr.model.load import Model
 from starr.named import check_range, set_options
 from starr.options import Options
@@ -20,6 +20,7 @@ from starr.server.settings import Settings
 
 MOST_CHOICES = 32
 MOST_STOPS = 16
+LONG = 16  # characters for each position of the model: a text that is longer is looked at before it is encoded
 MOST_TRACED = 1 << 19  # cells: canvas positions times steps, over all rows of a request
 
 
@@ -113,6 +114,8 @@ def read_timeout(asked: float | None, most: float) -> float:
 
 def build_rows(asked: Asked, model: Model, settings: Settings) -> list[Request]:
     """The rows of a request: ``n`` for each prompt, with seeds that follow each other; every row is watched."""
+    for prompt in asked.prompts:
+        check_size(prompt, model, asked.names.get("prompt", "prompt"))
     options = build_options(asked, model, settings)
     likely = asked.logprobs or 0
     built = build_requests(model, asked.prompts, options, stream=True, candidates=likely, suffix=asked.suffix)
@@ -120,6 +123,40 @@ def build_rows(asked: Asked, model: Model, settings: Settings) -> list[Request]:
     if options.trace or asked.logprobs:
         check_traced(rows)
     return rows
+
+
+def is_long(prompt: Prompt, model: Model) -> bool:
+    """Whether a prompt has so many characters or tokens that it is unlikely to fit."""
+    return count_characters(prompt) > LONG * model.spec.max_length
+
+
+def count_characters(prompt: Prompt) -> int:
+    """Characters of a text or of all messages; LONG for each token."""
+    if isinstance(prompt, str):
+        return len(prompt)
+    if prompt and isinstance(prompt[0], int):
+        return LONG * len(prompt)
+    return sum(len(message["content"]) for message in prompt if isinstance(message, Mapping))
+
+
+def check_size(prompt: Prompt, model: Model, field: str = "prompt") -> None:
+    """Raise LengthError for a long prompt that cannot fit, before all of it is encoded.
+
+    Its beginning tells: where that alone needs twice the positions of the model, the whole does not fit.
+    """
+    if not is_long(prompt, model):
+        return
+    most, size = model.spec.max_length, count_characters(prompt)
+    if isinstance(prompt, str):
+        text = prompt
+    elif isinstance(prompt[0], int):
+        raise LengthError(f"The prompt has {len(prompt)} tokens, the model has {most} positions.", param=field)
+    else:
+        text = "".join(piece for piece, _ in model.tokenizer.pieces(prompt))  # type: ignore[arg-type]
+    needed = len(model.tokenizer.encode(text[: LONG * most]))
+    if needed > 2 * most:
+        rule = f"The prompt has {size} characters; the first {LONG * most} need {needed} tokens, the model has {most}"
+        raise LengthError(f"{rule} positions.", hint="Shorten the prompt.", param=field)
 
 
 def build_options(asked: Asked, model: Model, settings: Settings) -> Options:

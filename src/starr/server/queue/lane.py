@@ -32,9 +32,10 @@ log = logging.getLogger("starr.server")
 
 def cost(request: Request, longest: int) -> int:
     """Positions of the row's largest forward: two canvases under guidance, drafts, the whole context if it grows."""
-    length = longest if request.strategy.grows() else len(request.tokens)
-    doubled = request.options.guidance > 0 or "shadow" in request.strategy.signals
-    return length * (2 if doubled else 1) * request.strategy.states()
+    needs = request.strategy.needs()
+    length = longest if needs.get("growth") else len(request.tokens)
+    doubled = request.options.guidance > 0 or needs.get("shadow")
+    return length * (2 if doubled else 1) * (1 + int(needs.get("drafts", 0)))
 
 
 def size_of(positions: int) -> int:

@@ -26,7 +26,7 @@ from starr.api import run_all
 from starr.decode.request import check_request
 from starr.errors import InputError
 from starr.model.load import load
-from tests.decode.extras.test_blocks import WHOLE
+from tests.decode.test_blocks import WHOLE
 from tests.model import released
 
 BORDERS = (1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3)

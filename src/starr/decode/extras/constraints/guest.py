@@ -7,25 +7,27 @@ Letters: B rows, K rows of the guest, C columns, W window positions, O observed 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from starr.decode.canvas import ALLOWED_SET, Canvas, Places
+from starr.decode.canvas import ALLOWED_SET, Canvas
+from starr.decode.enforce import Step
 from starr.decode.extras.base import Guest
 from starr.decode.extras.constraints.compile import Constraint
 from starr.decode.extras.constraints.walks import GOES_ON, MASK, SetTable, Walk, commit_surest, find_best_path
+from starr.decode.forward import ForwardCall
 from starr.decode.propose import ProposalRequest
+from starr.decode.query import Wishes
 from starr.decode.request import Request
-from starr.decode.view import Action, StepView
+from starr.decode.view import COMMIT, KEEP, REVISE, REVOKE
 from starr.errors import InputError
 
 if TYPE_CHECKING:
     from starr.model.load import Model
-    from starr.model.network.transformer import KVBuffer
 
 MAX_WORK = 1 << 27  # masks times moves, which the best path of a last step looks at: about half a second
 
@@ -67,11 +69,18 @@ class Constraints(Guest):
         """Look up the classes of tokens (K, ...), each row in its own automaton."""
         return torch.stack([table.class_of[row] for table, row in zip(self.tables, tokens, strict=True)])
 
-    @classmethod
-    def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:
-        return {ALLOWED_SET: torch.zeros_like(canvas.tokens)}
+    def plan(self, wishes: Wishes) -> Wishes:
+        """Walk over the canvas of every row, and query the masks whose remembered proposal is not allowed any more."""
+        canvas = self.walk_rows(wishes.canvas)
+        wishes = replace(wishes, canvas=canvas)
+        if not any(each.unfit for each in self.walks):
+            return wishes
+        again = torch.zeros_like(canvas.masked)
+        for k, each in enumerate(self.walks):
+            again[self.rows[k], [each.start + position for position in each.unfit]] = True
+        return wishes.add(query=(again.roll(-1, dims=1) if self.model.spec.shift else again) | again)
 
-    def measure(self, canvas: Canvas, buffer: KVBuffer | None) -> Canvas:
+    def walk_rows(self, canvas: Canvas) -> Canvas:
         """Walk over the canvas of every row; traced rows note the set of every position of the window."""
         part = self.rows
         masked = canvas.masked[part]
@@ -89,22 +98,13 @@ class Constraints(Guest):
         self.walks = [self.walk_row(k, row, canvas.columns) for k, row in enumerate(rows)]
         if not any(request.options.trace for request in self.requests):
             return canvas
-        note = canvas.notes[ALLOWED_SET].clone()
+        note = torch.zeros_like(canvas.tokens)
         for k, each in enumerate(self.walks):
             if self.requests[k].options.trace:
                 numbers = [self.constraints[k].number_set(each.walk, position) for position in range(*each.window)]
                 columns = slice(each.start + each.window[0], each.start + each.window[1])
                 note[self.rows[k], columns] = torch.tensor(numbers, dtype=note.dtype, device=note.device)
         return canvas.noted({ALLOWED_SET: note})
-
-    def query(self, canvas: Canvas, query: Tensor) -> Tensor:
-        """Query the masks whose remembered proposal is not allowed any more."""
-        if not any(each.unfit for each in self.walks):
-            return query
-        again = torch.zeros_like(query)
-        for k, each in enumerate(self.walks):
-            again[self.rows[k], [each.start + position for position in each.unfit]] = True
-        return query | (again.roll(-1, dims=1) if self.model.spec.shift else again) | again
 
     def walk_row(self, k: int, row: list[int], columns: int) -> RowWalk:
         """Build the walk of a row from its figures and its columns."""
@@ -119,9 +119,10 @@ class Constraints(Guest):
             unfit = [i for i in inside if not (seen[i] and not last and walk.allows(i, proposed[i]))]
         return RowWalk(walk, start, window, bool(last), bool(literal), as_mask, unfit)
 
-    def propose(self, request: ProposalRequest, canvas: Canvas, observed: Places) -> ProposalRequest:
+    def propose(self, request: ProposalRequest, call: ForwardCall) -> ProposalRequest:
         """Restrict every observed position to its allowed set; where all will be committed, keep the distribution."""
         sets = SetTable(self.model.spec.shape.vocab_size, self.model.device)
+        canvas, observed = call.canvas, call.observed
         chosen = torch.zeros_like(canvas.tokens[self.rows])
         for k, each in enumerate(self.walks):
             positions = range(len(each.walk.symbols)) if self.watched[k] else range(*each.window)
@@ -133,11 +134,16 @@ class Constraints(Guest):
         signals = request.signals
         if any(each.last or at_once for each, at_once in zip(self.walks, self.at_once, strict=True)):
             signals = signals | {"distribution"}
-        return replace(request, signals=signals, allowed=sets.stack(), allowed_set=which.reshape(-1))
+        forbidden, set_of = ~sets.stack(), which.reshape(-1)
 
-    def amend(self, action: Tensor, written: Tensor, view: StepView, canvas: Canvas) -> tuple[Tensor, Tensor]:
+        def restrict(logits: Tensor, part: slice) -> None:
+            logits.masked_fill_(forbidden.index_select(0, set_of[part]), -torch.inf)
+
+        return replace(request, signals=signals, edits=(*request.edits, restrict))
+
+    def amend(self, step: Step) -> Step:
         """Drop commits that the surer ones rule out; where everything is committed, choose all tokens together."""
-        part = self.rows
+        part, view, action, written = self.rows, step.view, step.action, step.written
         order = view.confidence[part].argsort(dim=1, descending=True, stable=True)
         copied = torch.stack(
             [action[part].long(), self.classes(written[part]), self.classes(view.proposal[part]), order], dim=1
@@ -149,7 +155,7 @@ class Constraints(Guest):
             order_here = [i for i in copied[k][3] if i < width]
             if (each.last and list_masks(each)) or (self.at_once[k] and commits_all(each, asked[0])):
                 assert view.distribution is not None
-                action[row] = view.masked[row] * int(Action.COMMIT)
+                action[row] = view.masked[row] * COMMIT
                 masks = list_masks(each)
                 where = [position - each.window[0] for position in masks]
                 written[row, where] = self.choose_together(k, each, view.distribution[row, where], masks)
@@ -158,7 +164,7 @@ class Constraints(Guest):
             action[row, :width] = torch.tensor(done, dtype=action.dtype, device=action.device)
             if instead:
                 written[row, instead] = view.proposal[row, instead]
-        return action, written
+        return replace(step, action=action, written=written)
 
     def choose_together(self, k: int, each: RowWalk, logits: Tensor, masks: list[int]) -> Tensor:
         """Choose the tokens (M,) of M masks of a row with the largest product, from logits (M, V)."""
@@ -177,7 +183,7 @@ def list_masks(each: RowWalk) -> list[int]:
 
 def commits_all(each: RowWalk, action: list[int]) -> bool:
     """Test whether a step leaves no mask of the row."""
-    masks, done = list_masks(each), {each.window[0] + i for i, kind in enumerate(action) if kind == Action.COMMIT}
+    masks, done = list_masks(each), {each.window[0] + i for i, kind in enumerate(action) if kind == COMMIT}
     return bool(masks) and done.issuperset(masks)
 
 
@@ -193,22 +199,22 @@ def reconcile(
     walk, first = Walk(each.walk.reach, each.walk.symbols), each.window[0]
     done = list(action)
     for i, kind in enumerate(action):
-        if kind == Action.REVOKE:
+        if kind == REVOKE:
             walk.fill(first + i, each.as_mask[first + i])
-    moves = [i for i in order if action[i] in (Action.COMMIT, Action.REVISE)]
+    moves = [i for i in order if action[i] in (COMMIT, REVISE)]
     kept = commit_surest(walk, [(first + i, written[i]) for i in moves])
     for i, fits in zip(moves, kept, strict=True):
         if not fits:
-            done[i] = int(Action.KEEP)
+            done[i] = KEEP
     instead = []
-    commits = [i for i in moves if action[i] == Action.COMMIT]
-    if commits and Action.COMMIT not in done and walk.allows(first + commits[0], proposed[commits[0]]):
-        done[commits[0]] = int(Action.COMMIT)
+    commits = [i for i in moves if action[i] == COMMIT]
+    if commits and COMMIT not in done and walk.allows(first + commits[0], proposed[commits[0]]):
+        done[commits[0]] = COMMIT
         instead.append(commits[0])
-    if not each.literal and done.count(Action.COMMIT) < action.count(Action.COMMIT):
-        revoked = [i for i in order if done[i] == Action.REVOKE]
-        for i in revoked[: max(0, len(revoked) - done.count(Action.COMMIT) + 1)]:
-            done[i] = int(Action.KEEP)
+    if not each.literal and done.count(COMMIT) < action.count(COMMIT):
+        revoked = [i for i in order if done[i] == REVOKE]
+        for i in revoked[: max(0, len(revoked) - done.count(COMMIT) + 1)]:
+            done[i] = KEEP
     return done, instead
 
 
@@ -227,7 +233,7 @@ def check_canvas(request: Request) -> None:
     constraint = request.constraint
     assert constraint is not None
     name = constraint.spec.kind
-    if request.strategy.grows():
+    if request.strategy.needs().get("growth"):
         raise InputError(f"{request.strategy.name} cannot be used with {name}: it moves positions.", param="strategy")
     dropping = [rule.name for rule in request.rules if rule.drops()]
     if dropping:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import starr
-from tests.decode.extras.test_blocks import MODELS, SHIFTED, STRATEGIES, WHOLE, prompt_of
+from tests.decode.test_blocks import MODELS, SHIFTED, STRATEGIES, WHOLE, prompt_of
 from tests.tiny import EOS, MASK, SIGMOID, SOFTMAX, form_of, tiny_model
 
 V = 96
