@@ -112,8 +112,8 @@ def decode_live(model: Model, prompt: str, **arguments: Any) -> Generation:
     from starr.viewer.terminal import Live
 
     generation = None
-    name = getattr(arguments["strategy"], "name", model.spec.habits.strategy)
-    with Live([name], stream=sys.stderr) as screen:
+    chosen = starr.strategy(arguments["strategy"] or model.spec.habits.strategy)
+    with Live([chosen.name], stream=sys.stderr) as screen:
         for event in starr.stream(model, prompt, **arguments):
             screen.show(event)
             generation = event.generation

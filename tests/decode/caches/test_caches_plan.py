@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import starr
 from starr.decode.advance import advance
-from starr.decode.apply import apply
+from starr.decode.apply import write_actions
 from starr.decode.canvas import Canvas, new_canvas
 from starr.decode.query import observable, queries
 from starr.decode.request import Request
@@ -128,7 +128,7 @@ def run_plan(name: str, options: dict, seed: int, shift: bool, block: int | None
                 assert found == queried(name, options, state, shift)
         canvas = observe_randomly(rnd, canvas, query, shift)
         index, action = random_actions(rnd, canvas)
-        after = apply(canvas, index, action, torch.full_like(index, 7), MASK)
+        after = write_actions(canvas, index, action, torch.full_like(index, 7), MASK)
         canvas, finished = advance(after, NO_EOS)
         step_states(states, action, query, canvas.window_start.tolist())
         done = done | finished
