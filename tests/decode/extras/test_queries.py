@@ -27,7 +27,7 @@ class Watching(Guest):
     def plan(self, wishes):
         canvas = wishes.canvas
         mine = torch.zeros_like(canvas.masked[:, :1]).index_fill(0, self.rows, True)
-        return wishes.add(extra=canvas.valid & mine & (canvas.column_index >= canvas.start[:, None]))
+        return wishes.add(extra=canvas.valid & mine & (canvas.column_index >= canvas.rules.start[:, None]))
 
     def prepare(self, call):
         return replace(call, extra=hide_own(call, self.model))
@@ -88,7 +88,7 @@ def test_in_one_layer_a_query_does_not_know_its_own_token(monkeypatch, cache, sh
     model = tiny_model(shift=shift)
     model = replace(model, net=one_layer(model))
     call, before = states_of(model, monkeypatch, [cache] * 3)
-    start = int(call.canvas.start[0])
+    start = int(call.canvas.rules.start[0])
     tokens = call.canvas.tokens.clone()
     tokens[0, start + 3] = 40
     with torch.inference_mode():
