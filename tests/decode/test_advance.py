@@ -33,8 +33,8 @@ def test_a_window_with_masks_stays_open_and_one_kept_open_too():
     canvas = filled(canvas_of(request("__", block_length=1)), [])
     assert int(advance(canvas, NO_IDS)[0].window.start) == 1
     closed = filled(canvas, [1])
-    assert int(advance(put(closed, kept_open=torch.tensor([True])), NO_IDS)[0].window_start) == 1
-    assert int(advance(put(closed, kept_open=torch.tensor([False])), NO_IDS)[0].window_start) == 2
+    assert int(advance(put(closed, kept_open=torch.tensor([True])), NO_IDS)[0].window.start) == 1
+    assert int(advance(put(closed, kept_open=torch.tensor([False])), NO_IDS)[0].window.start) == 2
 
 
 def test_a_full_window_that_is_kept_open_holds_its_row_back():
@@ -44,7 +44,7 @@ def test_a_full_window_that_is_kept_open_holds_its_row_back():
     assert not advance(put(full, kept_open=yes), EOS_IDS)[1].any(), "nor does an end-of-text end it"
     assert advance(put(full, kept_open=no), EOS_IDS)[1].all()
     unfilled = hold(canvas_of(request("__")), 0, 1, token=EOS)
-    assert advance(replace(unfilled, kept_open=yes), EOS_IDS)[1].all(), "with masks behind the end the text is there"
+    assert advance(put(unfilled, kept_open=yes), EOS_IDS)[1].all(), "with masks behind the end the text is there"
 
 
 def test_a_row_is_done_without_masks_or_at_an_end_with_all_before_it_held():
