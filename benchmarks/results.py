@@ -26,7 +26,8 @@ from docs import about_results
 from starr.evals.run.bench import Bench
 from starr.evals.run.evaluate import left, open_store
 from starr.evals.run.progress import spell
-from starr.evals.run.runs import LIMIT, Run, settings_for
+from starr.evals.run.runs import Run, settings_for
+from starr.research.limit import LIMIT
 from starr.research.reproduce import RESULTS, RUNS, context
 from starr.research.reproduce.over import table1_over
 from starr.research.reproduce.result import Result, write_index, write_result

@@ -20,7 +20,7 @@ import torch
 
 import starr
 from benchmarks.report import machine, table
-from starr.api import request_of, run_all
+from starr.api import build_request, run_all
 from starr.decode import batch
 from starr.decode.engine import Engine
 from starr.decode.extras import GUESTS
@@ -107,7 +107,7 @@ def model_of(size: int, width: int) -> Model:
 
 def steps(model: Model, prompt: int, canvas: int, **options) -> list[float]:
     """Milliseconds of every step of one row that commits one token per step."""
-    row = request_of(
+    row = build_request(
         model, [3] * prompt, Options(max_tokens=canvas, strategy="confidence", max_forwards=None, **options)
     )
     engine = Engine(model, max_rows=1)
@@ -182,7 +182,7 @@ def joint(count: int) -> list[dict]:
             for way, guest in (("by confidence", Constraints), ("best path", BestPath)):
                 batch.GUESTS = tuple(guest if kind is Constraints else kind for kind in GUESTS)
                 options = Options(max_tokens=96, strategy=f"threshold:tau={tau}", **given)
-                found = run_all(model, [request_of(model, item.chat, options) for item in items], 8)
+                found = run_all(model, [build_request(model, item.chat, options) for item in items], 8)
                 graded = [task.grade(item, each.text) for item, each in zip(items, found, strict=True)]
                 right = sum(bool(grade.scores[task.primary]) for grade in graded)
                 forwards = sum(each.stats.forwards for each in found) / len(found)

@@ -11,13 +11,11 @@ SOURCE = Path(__file__).parents[1] / "src"
 OUTER = ("evals", "fit", "research", "server", "viewer", "cli", "cluster", "integrations")
 DOORS = (
     "choose",
-    "check",
     "engine",
     "request",
     "result",
     "trace",
     "text",
-    "strings",
     "strategies",
     "caches",
     "stops",
@@ -29,6 +27,7 @@ DOORS = (
 )
 LIGHT = ("", "cli", "errors", "named", "optional", "options", "plugins")  # imported before the verb is known
 OPEN = ("errors", "named", "plugins")  # what a strategy may import besides the view
+LABORATORY = ("evals", "fit", "research")  # each imports only those before it
 BEFORE_TORCH = "starr.model.numbers"  # read by ``import starr``, to limit instructions before torch loads
 STEPS_PROTOCOL = {"starr.decode.strategies.base"}
 # The picture, from what a strategy knows to the loop that drives it: a module imports only what stands before it.
@@ -53,13 +52,11 @@ PICTURE = [
     "query",
     "forward",
     "propose",
-    "strings",
     "decide",
     "enforce",
     "apply",
     "extras",
     "choose",
-    "check",
     "rows",
     "batch",
     "rescue",
@@ -87,6 +84,15 @@ def imports(file: Path, *, top_level: bool = False) -> Iterator[str]:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
                 yield full if full in MODULES else str(node.module)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            yield from dynamic(node)
+
+
+def dynamic(call: ast.Call) -> Iterator[str]:
+    """The module that an import by text names, as far as the text is written there."""
+    for part in ast.walk(call.args[0]):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value.strip("."):
+            yield part.value.strip(".")
 
 
 def own(file: Path) -> set[str]:
@@ -132,9 +138,7 @@ def test_the_top_is_a_door_of_at_most_eight_modules():
 @pytest.mark.parametrize("file", files_in("strategies", "confidence"))
 def test_a_strategy_knows_only_torch_and_the_view(file):
     allowed = {"strategies", "confidence", "ranking", "view"}
-    ours = {
-        name for name in own(file) if layer(name) not in ("errors", "named", "plugins") and room(name) not in allowed
-    }
+    ours = {name for name in own(file) if layer(name) not in OPEN and room(name) not in allowed}
     others = {name.split(".")[0] for name in imports(file)} - {"starr", "torch"} - set(sys.stdlib_module_names)
     assert not ours
     assert not others
@@ -171,6 +175,26 @@ def test_the_core_does_not_know_what_is_built_on_it(file):
 @pytest.mark.parametrize("file", files_of(*OUTER))
 def test_what_is_built_on_the_core_does_not_reach_into_its_steps(file):
     assert not {name for name in own(file) if room(name) and room(name) not in DOORS}
+
+
+@pytest.mark.parametrize("file", files_of("evals", "fit", "research"))
+def test_the_laboratory_is_built_on_fitting_and_fitting_on_the_benchmark(file):
+    behind = LABORATORY[LABORATORY.index(layer(module_of(file))) + 1 :]
+    assert not {name for name in own(file) if layer(name) in behind}
+
+
+def test_an_import_by_text_counts():
+    tree = ast.parse('importlib.import_module("starr.viewer.inline"); import_module(f"starr.evals.tasks.{name}")')
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    assert [name for call in calls for name in dynamic(call)] == ["starr.viewer.inline", "starr.evals.tasks"]
+
+
+def test_what_a_strategy_knows_of_a_model_has_types():
+    """``Any`` would hide what it reaches for."""
+    tree = ast.parse((SOURCE / "starr/decode/strategies/base.py").read_text(encoding="utf8"))
+    known = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name.startswith("Known")]
+    assert "KnownModel" in [node.name for node in known]
+    assert not [node.name for node in known for part in ast.walk(node) if getattr(part, "id", "") == "Any"]
 
 
 @pytest.mark.parametrize("file", files_of(*(set(OUTER) - {"cli"})))

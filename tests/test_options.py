@@ -68,9 +68,8 @@ def test_a_new_option_is_a_flag_of_every_verb_that_decodes():
 
 def test_a_new_option_can_be_set_in_a_chat():
     said = with_new_option("""
-        from starr.api import resolved
         from starr.cli.session import Session, obey
-        session = Session(options=resolved(starr.options.Options()))
+        session = Session(options=starr.options.Options())
         session, message = obey(session, "/set wildness 1.5")
         print(message, session.options.wildness)
         print([line for line in obey(session, "/set")[1].splitlines() if "wild" in line])
@@ -164,8 +163,8 @@ def test_only_the_door_reads_preset_files(tmp_path):
     path = tmp_path / "preset.json"
     path.write_text('{"strategy": "threshold:tau=0.8"}')
     assert starr.strategy(f"@{path}") == starr.strategy("threshold:tau=0.8")
-    assert api.resolved(Options(strategy=f"@{path}")).strategy == starr.strategy("threshold:tau=0.8")
+    assert api.read_files(Options(strategy=f"@{path}")).strategy == "threshold:tau=0.8"
     from tests.tiny import tiny_model
 
     with pytest.raises(InputError, match="Unknown strategy '@"):
-        api.request_of(tiny_model(), "x", Options(strategy=f"@{path}"))
+        api.build_request(tiny_model(), "x", Options(strategy=f"@{path}"))

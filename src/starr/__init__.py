@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from starr.model.numbers import without_amx
+from starr.model.numbers import disable_amx
 
 if TYPE_CHECKING:
     from starr.api import agenerate, astream, choose, generate, infill, strategy, stream
@@ -78,7 +78,7 @@ __all__ = [
 if "torch" not in sys.modules:  # OpenMP reads these once, when torch loads it: waiting threads shall sleep, not spin
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("KMP_BLOCKTIME", "0")
-    without_amx()
+    disable_amx()
 
 _NAMES = {
     "starr.model.load": ("Model", "load"),

@@ -22,8 +22,7 @@ def test_it_runs_in_a_frame_of_its_own(browser, tmp_path):
     assert inside.locator(".status").text_content().startswith("step 1 of")
     inside.locator("#on").click()
     inside.locator("#end").click()
-    page.wait_for_timeout(500)
-    assert inside.locator(".status").get_attribute("data-done") == "true"
+    inside.locator('.status[data-done="true"]').wait_for()
     assert page.url == path.as_uri()
     assert troubles == []
     page.close()

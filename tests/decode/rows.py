@@ -16,6 +16,7 @@ from starr.decode.query import QueryPlan, Wishes, plan_query
 from starr.decode.request import Request
 from starr.decode.settings import settings_of
 from starr.decode.view import Decision, StepView
+from starr.options import ResolvedOptions, by_name
 from tests.tiny import EOS, MASK
 
 NO_IDS = torch.tensor([], dtype=torch.int64)
@@ -26,7 +27,9 @@ def request(pattern: str, start: int = 1, *, strategy: str = "threshold", cache:
     """A row from a pattern: ``_`` is a mask, any other character template text; prompt tokens stand before it."""
     masked = [False] * start + [c == "_" for c in pattern]
     tokens = [5] * start + [MASK if c == "_" else 3 + ord(c) % 90 for c in pattern]
-    return Request(tokens, masked, start, starr.strategy(strategy), starr.cache(cache), **more)
+    given = {name: more.pop(name) for name in list(more) if name in by_name()}
+    options = ResolvedOptions(strategy=starr.strategy(strategy), cache=starr.cache(cache), **given)
+    return Request(tokens, masked, start, options, **more)
 
 
 def canvas_of(*requests: Request) -> Canvas:

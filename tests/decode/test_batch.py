@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.batch import Batch, move_buffer
 from starr.decode.engine import Engine
 from tests.decode.rows import request
@@ -54,7 +54,7 @@ def test_only_buffered_rows_have_a_place_in_the_buffer():
 def test_the_first_step_costs_what_it_computed(options, forwards, positions):
     model = tiny_model()
     engine = Engine(model)
-    engine.add(request_of(model, "a prompt", Options(max_tokens=12, eos="never", **options)))
+    engine.add(build_request(model, "a prompt", Options(max_tokens=12, eos="never", **options)))
     engine.step()
     (row,) = engine.batch.rows
     assert (row.forwards, row.positions) == (forwards, positions)
@@ -65,7 +65,7 @@ def test_padding_is_counted_apart():
     model = tiny_model()
     engine = Engine(model)
     for prompt in ("ab", "a longer prompt"):
-        engine.add(request_of(model, prompt, Options(max_tokens=8, cache="dual", eos="never")))
+        engine.add(build_request(model, prompt, Options(max_tokens=8, cache="dual", eos="never")))
     engine.step()
     short, long = engine.batch.rows
     assert (short.padded, long.padded) == (long.length - short.length, 0)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import starr
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.caches.exact import SEALED
 from starr.decode.engine import Engine
 from starr.errors import InputError
@@ -57,7 +57,7 @@ def test_prefill_steps_and_seal_give_the_keys_and_values_of_one_forward(name, le
     model = MODELS[name]
     engine = Engine(model)
     options = Options(strategy="threshold", cache="exact", max_tokens=2 * B, eos="never")
-    engine.add(request_of(model, prompt_of(length), options))
+    engine.add(build_request(model, prompt_of(length), options))
     checked = set()
     while engine.busy:
         engine.step()
@@ -195,7 +195,7 @@ def test_every_strategy_within_a_block(model, strategy):
     """No mask left, the bound kept, the prompt untouched, also in a block that begins with prompt."""
     for length in (1, B - 1, B + 3):
         prompt = prompt_of(length)
-        request = request_of(
+        request = build_request(
             model, prompt, Options(strategy=form_of(strategy), cache="exact", max_tokens=13, eos="never")
         )
         engine = Engine(model)
@@ -221,7 +221,7 @@ def test_a_quota_above_the_masks_of_the_prompts_block_leaves_the_prompt_as_it_is
     """One step for a whole block, of which only one or three positions are masks."""
     model, prompt = MODELS["dense"], prompt_of(length)
     engine = Engine(model)
-    engine.add(request_of(model, prompt, Options(strategy=strategy, cache="exact", max_tokens=13, eos="never")))
+    engine.add(build_request(model, prompt, Options(strategy=strategy, cache="exact", max_tokens=13, eos="never")))
     events = []
     while engine.busy:
         events += engine.step()

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.canvas import columns_where
 from starr.decode.engine import Engine
 from starr.decode.forward import forward, slots_of, together
@@ -15,7 +15,7 @@ def states(shift: bool, **options):
     model = tiny_model(shift=shift)
     engine = Engine(model)
     for prompt in ("a prompt", "another, longer prompt"):
-        engine.add(request_of(model, prompt, Options(max_tokens=9, strategy="threshold", **options)))
+        engine.add(build_request(model, prompt, Options(max_tokens=9, strategy="threshold", **options)))
     engine.batch.admit()
     call = engine.batch.call()
     with torch.inference_mode():

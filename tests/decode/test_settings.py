@@ -2,8 +2,7 @@
 
 import torch
 
-from starr.api import Options, request_of, run_all
-from starr.decode.request import Sampling
+from starr.api import Options, build_request, run_all
 from starr.decode.settings import settings_of
 from tests.decode.rows import request
 from tests.tiny import tiny_model
@@ -22,7 +21,7 @@ def test_what_nobody_asked_for_is_none():
 
 def test_each_row_keeps_its_own_options():
     rows = [
-        request("__", sampling=Sampling(temperature=0.5, top_p=0.9)),
+        request("__", temperature=0.5, top_p=0.9),
         request("__", cache="dual", strategy="starr"),
         request("__", strategy="wino", ends=False),
     ]
@@ -41,7 +40,7 @@ def test_a_row_keeps_the_order_of_its_rules_whoever_stands_beside_it():
     model = tiny_model()
     given = {"ice": "ice:steps=1,answer=2,mark=S{}:,lead=#,threshold=0", "max_tokens": 16}
     rows = [
-        request_of(model, "ab", Options(stop_rule=rule, **given))
+        build_request(model, "ab", Options(stop_rule=rule, **given))
         for rule in ("none", "prophet:early=0,middle=0,late=0")
     ]
     alone = [run_all(model, [row], 1)[0].tokens for row in rows]

@@ -18,6 +18,8 @@ from transformers import (
     Glm4MoeForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
+    Ministral3Config,
+    Ministral3ForCausalLM,
     Qwen2Config,
     Qwen2ForCausalLM,
     Qwen3Config,
@@ -279,6 +281,47 @@ def a2d(block: int = 8) -> Released:
     return made
 
 
+def rnd1() -> Released:
+    made = sdar_moe()
+    made.config |= {"architectures": ["RND1LM"], "model_type": "rnd1", "mask_token_id": MASK["<|mask|>"]}
+    del made.config["block_size"]
+    return Released(made.native, made.config, made.tensors, None)
+
+
+YARN = {
+    "rope_type": "yarn",
+    "factor": 4.0,
+    "original_max_position_embeddings": 64,
+    "beta_fast": 8.0,
+    "beta_slow": 1.0,
+    "mscale": 1.0,
+    "mscale_all_dim": 0.5,
+    "llama_4_scaling_beta": 0.1,
+}
+
+
+def nemotron() -> Released:
+    net = native(Ministral3ForCausalLM, Ministral3Config, 1e4, YARN, head_dim=16, sliding_window=None)
+    config = {
+        **SIZES,
+        **IDS,
+        "architectures": ["NemotronLabsDiffusionModel"],
+        "model_type": "nemotron_labs_diffusion",
+        "block_size": 32,
+        "head_dim": 16,
+        "hidden_act": "silu",
+        "mask_token_id": 100,
+        "rope_parameters": {**YARN, "rope_theta": 1e4},
+    }
+    renamed = {"model.": "encoder.", "lm_head": "diffusion_head"}
+    tensors = {}
+    for name, tensor in net.state_dict().items():
+        for theirs, ours in renamed.items():
+            name = ours + name.removeprefix(theirs) if name.startswith(theirs) else name
+        tensors[name] = tensor
+    return Released(net, config, tensors, 32)
+
+
 MAKERS: dict[str, Callable[[], Released]] = {
     "sdar": sdar,
     "sdar_moe": sdar_moe,
@@ -289,4 +332,6 @@ MAKERS: dict[str, Callable[[], Released]] = {
     "dream_reasoner": dream_reasoner,
     "llada2": llada2,
     "a2d_qwen3": a2d,
+    "rnd1": rnd1,
+    "nemotron": nemotron,
 }

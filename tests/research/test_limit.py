@@ -1,9 +1,9 @@
 """The oracle writes the text of the conservative run in fewer forwards, and a bench counts the limit from it."""
 
 import starr
-from starr.evals.run.runs import LIMIT, choose, settings_for
+from starr.evals.run.runs import choose, settings_for
 from starr.evals.tasks import load_task
-from starr.research.limit import CONSERVATIVE, limit_samples
+from starr.research.limit import CONSERVATIVE, LIMIT, limit_samples, oracle_samples
 from tests.evals.toy import toy_bench
 
 
@@ -21,8 +21,8 @@ def test_the_bundled_models_limit_is_below_every_strategys_forwards():
 
 def test_a_bench_decodes_the_limit_once(tmp_path):
     bench = toy_bench(tmp_path)
-    first = bench.oracle()
+    first = oracle_samples(bench)
     lines = bench.store.path.read_text().splitlines()
-    assert bench.oracle() == first
+    assert oracle_samples(bench) == first
     assert all(sample.forwards >= 1 for sample in first)
     assert bench.store.path.read_text().splitlines() == lines

@@ -77,26 +77,34 @@ class ModelFlags(Common):
         int | None,
         typer.Option(help="CPU threads for each forward.", show_default="chosen by model size and idle cores"),
     ] = None
+    family: Annotated[
+        str | None, typer.Option(help="Read the checkpoint as one of this family.", show_default="by its config.json")
+    ] = None
+    attention: Annotated[
+        str | None, typer.Option(help="full or blocks:n, if the checkpoint does not say.", show_default="by its files")
+    ] = None
 
     def load(self) -> Model:
         """The model, loaded; standard error says once for this CPU and torch which dtype it chose, if it had to."""
         import starr
         from starr.cli.loading import loading_bar
-        from starr.model.device import asked_dtype, why_dtype
-        from starr.model.numbers import kept
+        from starr.model.device import explain_dtype, read_dtype
+        from starr.model.numbers import read_outcome
 
-        new = kept("bfloat16") is None or self.debug
+        new = read_outcome("bfloat16") is None or self.debug
         with loading_bar(self.quiet) as progress:
             model = starr.load(
                 self.model,
                 device=self.device,
                 dtype=self.dtype,
                 threads=self.threads,
+                family=self.family,
+                attention=self.attention,
                 room=self.room(),
                 progress=progress,
             )
-        if new and asked_dtype(self.dtype) is None and model.device.type == "cpu":
-            self.say(why_dtype(model.dtype, model.spec.shape.width))
+        if new and read_dtype(self.dtype) is None and model.device.type == "cpu":
+            self.say(explain_dtype(model.dtype, model.spec.shape.width))
         return model
 
     def room(self) -> Room:
@@ -121,14 +129,13 @@ class Decode(ModelFlags):
         bool, typer.Option("--ice-fill", help="With --ice: also commit the thinking masks that are left.")
     ] = False
 
-    def resolved(self) -> Options:
-        """The options of decoding; text forms are checked here, before a model is loaded."""
-        from starr.api import resolved
-        from starr.decode.prompts.ice import ice
+    def parse(self) -> Options:
+        """Parse the options of decoding, so that a wrong one is refused before a model is loaded."""
+        from starr.api import parse_options, read_files
 
-        found = resolved(self.decoding)
+        found: Any = parse_options(read_files(self.decoding))
         if not self.ice_fill:
-            return found
+            return found  # type: ignore[no-any-return]
         if found.ice is None:
             raise InputError("--ice-fill needs --ice.", param="ice_fill")
-        return replace(found, ice=ice(found.ice, fill=True))
+        return replace(found, ice=replace(found.ice, fill=True))  # type: ignore[no-any-return]

@@ -36,6 +36,17 @@ KNOWN = (
     ("JetLM/SDAR-30B-A3B-Chat", "sdar_moe", "30 B, 3 B active, chat, block-causal"),
     ("Gen-Verse/TraDo-4B-Instruct", "sdar", "4 B, chat, block-causal"),
     ("Efficient-Large-Model/Fast_dLLM_v2_1.5B", "fast_dllm_v2", "1.5 B, chat, block-causal"),
+    ("dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", "a2d_qwen3", "0.6 B, chat: runs on a laptop"),
+    ("dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1", "a2d_qwen3", "0.6 B, chat, block-causal: runs on a laptop"),
+    ("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", "a2d_qwen2", "0.5 B, code: runs on a laptop"),
+    ("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", "a2d_qwen2", "0.5 B, code, block-causal"),
+    ("answerdotai/ModernBERT-base", "modernbert", "0.15 B, fills holes"),
+    ("dllm-hub/ModernBERT-large-chat-v0.1", "modernbert", "0.4 B, chat, weak"),
+    ("google-bert/bert-base-uncased", "bert", "0.11 B, fills holes"),
+    ("FacebookAI/roberta-base", "roberta", "0.12 B, fills holes"),
+    ("albert/albert-base-v2", "albert", "0.01 B, fills holes"),
+    ("nvidia/Nemotron-Labs-Diffusion-3B", "nemotron", "3.8 B, chat, block-causal"),
+    ("radicalnumerics/RND1-Base-0910", "rnd1", "30 B, 3 B active, base"),
     ("ByteDance-Seed/Stable-DiffCoder-8B-Instruct", "stable_diffcoder", "8 B, code, block-causal"),
 )
 
@@ -60,11 +71,29 @@ class ShowModelOptions(Common):
     json: Json = False
 
 
+@dataclass(frozen=True, kw_only=True)
+class ConvertOptions(Common):
+    """The flags of ``starr models convert``."""
+
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with pytorch_model.bin, or shards of it.")]
+    out: Annotated[Path, typer.Option("-o", "--out", help="The folder to write.")]
+    json: Json = False
+
+
+def convert_one(options: ConvertOptions) -> None:
+    """Write a folder of PyTorch's .bin files as safetensors, read in a child process with limits."""
+    from starr.model.files.unpickle import convert_folder
+
+    made = convert_folder(options.folder, options.out)
+    print(dump({"files": [str(path) for path in made]}) if options.json else "\n".join(map(str, made)))
+
+
 def add(app: typer.Typer) -> None:
     """Add ``starr models`` and its verbs."""
     models = family(app, "models", "List models, or show what a checkpoint holds.", ListModelsOptions, show_all)
     verb(models, "list", ListModelsOptions, show_all)
     verb(models, "show", ShowModelOptions, show_one)
+    verb(models, "convert", ConvertOptions, convert_one)
 
 
 def show_all(options: ListModelsOptions) -> None:

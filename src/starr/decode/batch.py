@@ -119,8 +119,9 @@ class Batch:
     def report(self, figures: RowFigures) -> list[Event]:
         """Events of the step just taken; rows that are done leave."""
         events = events_of(self.rows, self.canvas, figures, self.model)
-        if any(figures.done):
-            self.change([i for i, done in enumerate(figures.done) if not done], [])
+        ended = {event.id for event in events if event.done}
+        if ended:
+            self.change([i for i, row in enumerate(self.rows) if row.id not in ended], [])
         else:
             self.fit_buffer(self.buffered_ids())
         return events
@@ -148,7 +149,7 @@ class Batch:
 
     def cost(self, row: LiveRow, number: int, besides: int) -> StepCost:
         """What the forward just made cost one row; ``besides`` are the positions of guests."""
-        plan, calls = self.plan, 2 if row.request.sampling.guidance else 1
+        plan, calls = self.plan, 2 if row.request.options.guidance else 1
         queried, earlier = plan.figures.queried[number], plan.figures.earlier[number]
         shaped = row.request.cache.buffered or plan.figures.extra[number]  # all rows of its call have one shape
         phase = "denoise" if queried > earlier else "seal" if row.forwards else "prefill"

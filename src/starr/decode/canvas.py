@@ -160,12 +160,12 @@ def new_canvas(requests: Sequence[Request], device: torch.device) -> Canvas:
             late=flags([r.blocks is not None and r.strategy.revokes() for r in requests]),
             lookahead=flags([r.strategy.scope in ("ahead", "moving") for r in requests]),
             lookback=flags([r.strategy.scope == "back" for r in requests]),
-            seed=per_row([r.seed for r in requests]),
+            seed=per_row([r.options.seed for r in requests]),
             ends=flags([r.ends for r in requests]),
             endless=grid([r.endless for r in requests], False),
             literal=flags([r.literal for r in requests]),
-            strict=flags([r.enforce != "bounded" for r in requests]),
-            max_revocations=per_row([r.max_revocations for r in requests]),
+            strict=flags([r.options.enforce != "bounded" for r in requests]),
+            max_revocations=per_row([r.options.max_revocations for r in requests]),
         ),
     )
 

@@ -9,13 +9,12 @@ import torch
 from starr.decode.advance import advance, stop_after
 from starr.decode.apply import apply
 from starr.decode.batch import Batch
-from starr.decode.check import check_request
 from starr.decode.decide import decide
 from starr.decode.enforce import settle_step
 from starr.decode.extras.base import ask
 from starr.decode.forward import Seen, forward
 from starr.decode.propose import postpone_eos, proposal_request, propose
-from starr.decode.request import Request, in_blocks
+from starr.decode.request import Request
 from starr.decode.rescue import drop_failing_rows, keep
 from starr.decode.result import Event
 from starr.decode.stops.base import consult
@@ -40,9 +39,7 @@ class Engine:
         return bool(self.batch.rows or self.batch.waiting)
 
     def add(self, request: Request) -> int:
-        """Check a request and queue it; it joins before the next step that has room."""
-        request = in_blocks(request, self.model.spec)
-        check_request(request, self.model)
+        """Queue a checked request; it joins before the next step that has room."""
         return self.batch.enqueue(request)
 
     @torch.inference_mode()

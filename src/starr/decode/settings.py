@@ -47,7 +47,7 @@ def settings_of(requests: Sequence[Request], device: torch.device, *, shift: boo
     def flags(found: list[bool]) -> Tensor:
         return torch.tensor(found, device=device)
 
-    sampled = any(r.sampling.temperature > 0 for r in requests)
+    sampled = any(r.options.temperature > 0 for r in requests)
     caches = {r.cache: rows_where(lambda other, cache=r.cache: other.cache == cache) for r in requests}  # type: ignore[misc]
     rules = in_order([r.rules for r in requests])
     return RowSettings(
@@ -61,14 +61,14 @@ def settings_of(requests: Sequence[Request], device: torch.device, *, shift: boo
             *({"distribution"} for r in requests if r.candidates),
         ),
         revokes=flags([r.strategy.revokes() for r in requests]),
-        temperature=values(lambda r: r.sampling.temperature, 0.0),
-        top_p=values(lambda r: r.sampling.top_p, 1.0) if sampled else None,
-        top_k=values(lambda r: r.sampling.top_k, 0) if sampled else None,
-        guidance=values(lambda r: r.sampling.guidance, 0.0),
-        eos_never=values(lambda r: r.sampling.eos == "never", False),
+        temperature=values(lambda r: r.options.temperature, 0.0),
+        top_p=values(lambda r: r.options.top_p, 1.0) if sampled else None,
+        top_k=values(lambda r: r.options.top_k, 0) if sampled else None,
+        guidance=values(lambda r: r.options.guidance, 0.0),
+        eos_never=values(lambda r: r.options.eos == "never", False),
         blocks=BlockRows.of(requests, shift, device),
         endless=any(not r.ends for r in requests),
-        eos_last=values(lambda r: r.sampling.eos == "last", False),
+        eos_last=values(lambda r: r.options.eos == "last", False),
     )
 
 

@@ -2,10 +2,11 @@
 
 Loss is counted in answers that are right and, where the task defines it, well formed.
 
-Tuning is successive halving on a calibration split. All candidates decode a few samples. A round drops a candidate if
-even the upper end of its interval is below the bound. It keeps the faster half of the others and doubles the samples.
-The fastest candidate whose loss is within the bound with the stated confidence wins. It is scored once on samples that
-tuning never saw.
+Tuning is a race on a calibration split. Every candidate decodes a few items, which give its speed. Then the fastest
+decodes twice as many, again and again, until it has decoded all; then the next fastest. A candidate leaves the race in
+two ways only: its loss is beyond the bound, or it is slower than a candidate that has decoded all items and kept the
+bound. Both must be sure. So nobody leaves who may be the fastest within the bound. The winner is scored once on items
+that tuning never saw. Where no candidate keeps the bound, the baseline itself is the answer.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import NormalDist
+from statistics import NormalDist, mean, stdev
 from typing import Any
 
 from starr.errors import InputError
 from starr.evals.run.results import summarise
 from starr.evals.run.runs import Run
 from starr.evals.run.store import Sample
-from starr.evals.stats import Paired, paired
+from starr.evals.stats import Paired, paired, paired_interval
 from starr.named import check_range
 
 Measure = Callable[[Run, Sequence[int]], list[Sample]]
@@ -71,19 +72,32 @@ class Bound:
         """The lower end of the difference (candidate minus baseline) is above minus the bound."""
         return pair.interval[0] * 100 >= -self.points
 
-    def hopeless(self, pair: Paired) -> bool:
-        """Even the upper end is below it."""
-        return pair.interval[1] * 100 < -self.points
+    def strict_z(self, tests: int) -> float:
+        """A quantile with which ``tests`` tests together err as rarely as one test of this bound."""
+        return -NormalDist().inv_cdf((1 - self.confidence) / tests)
+
+    def shown_by(self, pair: Paired) -> int | None:
+        """About how many items show that the bound is kept, if more items show the same difference; None: no number."""
+        room = pair.difference + self.points / 100
+        if room <= 0:
+            return None
+        disagree = (pair.only_first + pair.only_second + 2) / (pair.n + 2)
+        return math.ceil(disagree * (self.z / room) ** 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A candidate on the samples it has decoded so far."""
+    """A candidate on the items that it has decoded so far."""
 
     run: Run
-    n: int
+    samples: Sequence[Sample]
     figures: dict[str, Any]
     pair: Paired
+
+    @property
+    def n(self) -> int:
+        """How many items it has decoded."""
+        return len(self.samples)
 
     @property
     def both(self) -> float:
@@ -92,18 +106,33 @@ class Scored:
 
     @property
     def forwards(self) -> float:
-        """Mean forwards of a sample."""
+        """Mean forwards of an item."""
         return float(self.figures["forwards"])
+
+    def order(self) -> tuple[float, float]:
+        """Faster ones first; of equally fast ones the more accurate."""
+        return self.forwards, -self.both
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What tuning found; ``winner`` is None when no candidate kept the bound."""
+    """What tuning found; ``winner`` is None where no candidate kept the bound, and the baseline is the answer."""
 
     winner: Scored | None
     candidates: Sequence[Scored]
+    base: Run
     baseline: dict[str, Any]
     held_out: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def chosen(self) -> Run:
+        """The fastest run that is known to keep the bound."""
+        return self.base if self.winner is None else self.winner.run
+
+    @property
+    def nearest(self) -> Scored:
+        """The candidate whose loss may be the smallest."""
+        return max(self.candidates, key=lambda scored: scored.pair.interval[1])
 
 
 def parse_grid(texts: Sequence[str]) -> dict[str, list[str]]:
@@ -136,31 +165,61 @@ def score(run: Run, samples: Sequence[Sample], base: Sequence[Sample], bound: Bo
     """A candidate's figures, and its difference from the baseline on the same items."""
     good = {s.index: s.both for s in base}
     pair = paired([s.both for s in samples], [good[s.index] for s in samples], bound.z)
-    return Scored(run, len(samples), summarise(samples), pair)
+    return Scored(run, samples, summarise(samples), pair)
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """What all candidates share; ``z`` says how sure it must be that one has lost."""
+
+    base: Run
+    bound: Bound
+    places: Sequence[int]
+    measure: Measure
+    z: float
+
+    def score(self, run: Run, count: int) -> Scored:
+        """A candidate on the first ``count`` items."""
+        places = self.places[:count]
+        return score(run, self.measure(run, places), self.measure(self.base, places), self.bound)
+
+    def follow(self, scored: Scored, leader: Scored | None) -> Scored:
+        """Decode twice as many items, again and again, until the candidate has lost or has decoded all."""
+        while scored.n < len(self.places) and not self.has_lost(scored, leader):
+            scored = self.score(scored.run, min(2 * scored.n, len(self.places)))
+        return scored
+
+    def has_lost(self, scored: Scored, leader: Scored | None) -> bool:
+        """Whether a candidate is surely beyond the bound, or surely slower than the leader."""
+        pair = scored.pair
+        best = paired_interval(pair.n, pair.only_first, pair.only_second, self.z)[1]
+        return 100 * best < -self.bound.points or (leader is not None and is_slower(scored, leader, self.z))
+
+
+def is_slower(scored: Scored, leader: Scored, z: float) -> bool:
+    """Whether a candidate surely needs more forwards than the leader, by the items that both have decoded."""
+    theirs = {s.index: s.forwards for s in leader.samples}
+    more = [s.forwards - theirs[s.index] for s in scored.samples]
+    return len(more) > 1 and mean(more) > z * stdev(more) / math.sqrt(len(more))
 
 
 def tune(
     runs: Sequence[Run], base: Run, bound: Bound, splits: tuple[Sequence[int], Sequence[int]], measure: Measure
 ) -> Tuned:
-    """Halve the candidates over the calibration places; score the winner on the held-out ones."""
+    """Race the candidates over the calibration places; score the winner on the held-out ones."""
     calibration, held_out = splits
-    alive, count = list(runs), min(FIRST_ROUND, len(calibration))
-    last: dict[Run, Scored] = {}
-    while True:
-        places = calibration[:count]
-        reference = measure(base, places)
-        last |= {run: score(run, measure(run, places), reference, bound) for run in alive}
-        hopeful = [run for run in alive if not bound.hopeless(last[run].pair)]
-        hopeful.sort(key=lambda run: last[run].forwards)
-        if count == len(calibration):
-            break
-        alive = hopeful[: max(2, (len(hopeful) + 1) // 2)]
-        count = min(2 * count, len(calibration))
-    final = [last[run] for run in hopeful if last[run].n == count and bound.kept(last[run].pair)]
-    winner = final[0] if final else None
+    looks = 1 + math.ceil(math.log2(max(1.0, len(calibration) / FIRST_ROUND)))
+    race = Race(base, bound, calibration, measure, bound.strict_z(2 * looks * len(runs)))
+    started = sorted((race.score(run, FIRST_ROUND) for run in runs), key=Scored.order)
+    winner, ended = None, []
+    for start in started:
+        scored = race.follow(start, winner)
+        ended.append(scored)
+        kept = scored.n == len(calibration) and bound.kept(scored.pair)
+        if kept and (winner is None or scored.order() < winner.order()):
+            winner = scored
     scores = check(winner.run, base, bound, held_out, measure) if winner is not None and held_out else {}
-    ranked = sorted(last.values(), key=lambda s: s.forwards)
-    return Tuned(winner, ranked, summarise(measure(base, calibration)), scores)
+    return Tuned(winner, sorted(ended, key=Scored.order), base, summarise(measure(base, calibration)), scores)
 
 
 def check(run: Run, base: Run, bound: Bound, places: Sequence[int], measure: Measure) -> dict[str, Any]:
@@ -180,7 +239,5 @@ def check(run: Run, base: Run, bound: Bound, places: Sequence[int], measure: Mea
 
 def write_preset(tuned: Tuned, path: Path, facts: dict[str, Any]) -> None:
     """A file that ``--strategy @FILE`` reads."""
-    if tuned.winner is None:
-        raise ValueError("nothing was found to write")
-    body = {"strategy": tuned.winner.run.strategy, "cache": tuned.winner.run.cache, "held_out": tuned.held_out, **facts}
+    body = {"strategy": tuned.chosen.strategy, "cache": tuned.chosen.cache, "held_out": tuned.held_out, **facts}
     path.write_text(json.dumps(body, indent=1) + "\n")

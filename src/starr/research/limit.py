@@ -12,15 +12,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from starr.decode.strategies.oracle import Oracle
-from starr.evals.run.runner import CHUNK, decode, graded
-from starr.evals.run.runs import LIMIT, EvalSettings, Run, request_for
+from starr.evals.run.runner import CHUNK, SAMPLERS, decode, graded
+from starr.evals.run.runs import EvalSettings, Run, requests_for
 from starr.evals.run.store import Sample
 from starr.evals.tasks import Item, Task
 
 if TYPE_CHECKING:
+    from starr.evals.run.bench import Bench
     from starr.model.load import Model
 
 CONSERVATIVE = "threshold:tau=0.95"
+LIMIT = "limit"  # the name of the oracle's run, which no strategy has
+
+
+def oracle_samples(bench: Bench) -> list[Sample]:
+    """The oracle's samples of a bench, decoded once; in this process unless the store has them."""
+    (found,) = replace(bench, decoder=None).measure([Run(LIMIT)])
+    return list(found.samples)
 
 
 def limit_samples(
@@ -36,12 +44,15 @@ def chunk_samples(
 ) -> Iterator[Sample]:
     """The oracle's samples of a few items: decoded carefully first, then again towards the same tokens."""
     run, end = Run(CONSERVATIVE), model.spec.eos_ids[0]
-    requests = [request_for(model, item, run, settings) for _, item in items]
+    requests = requests_for(model, [item for _, item in items], run, settings)
     targets: dict[int, tuple[int, ...]] = {}
-    for place, generation, _ in decode(model, requests, rows):
+    for place, generation, _ in decode(model, [request.change(stop=()) for request in requests], rows):
         fill = requests[place].length - len(generation.tokens)
         targets[place] = (*generation.tokens, *[end] * fill)
-    known = [replace(request, strategy=Oracle(targets[place])) for place, request in enumerate(requests)]
+    known = [request.change(strategy=Oracle(targets[place])) for place, request in enumerate(requests)]
     for place, generation, elapsed in decode(model, known, rows):
         index, item = items[place]
         yield graded(task, Run(LIMIT), index, item, generation, elapsed)
+
+
+SAMPLERS[LIMIT] = limit_samples

@@ -10,18 +10,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from starr.errors import StarrError, WorkError
+from starr.errors import StarrError, WorkError, counted
 from starr.server.log import ADDRESS, log_to_stderr
-from starr.server.settings import Settings, is_loopback
+from starr.server.settings import PING, Settings, is_loopback
 
 if TYPE_CHECKING:
     from starr.model.load import Model
+    from starr.server.http.service import Service
 
 MOST = 1000  # connections
 BACKLOG = 128
+LOOK = 0.1  # seconds between two looks at a client that has ended its side
 log = logging.getLogger("starr.server")
 
 
@@ -85,10 +88,18 @@ class Server(uvicorn.Server):
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Stop taking requests while the engine threads finish theirs."""
-        ending = asyncio.ensure_future(asyncio.to_thread(self.config.app.state.service.end))  # type: ignore[union-attr]
+        """Stop taking requests while the engine threads finish theirs; a second Ctrl-C ends them as they are."""
+        service: Service = self.config.app.state.service  # type: ignore[union-attr]
+        if rows := service.pending:
+            told = "waiting up to %g seconds for %s to finish; press Ctrl-C again to end now"
+            logging.getLogger(ADDRESS).warning(told, service.settings.grace, counted(rows, "answer"))
+        ending = asyncio.ensure_future(asyncio.to_thread(service.end))
         await super().shutdown(sockets)
+        if self.force_exit:
+            service.hurry()
         await ending
+        if self.force_exit and self.server_state.tasks:
+            await asyncio.wait(self.server_state.tasks, timeout=1.0)  # to send what is settled
 
 
 def warn_if_open(settings: Settings) -> None:
@@ -128,6 +139,30 @@ def build_protocol(settings: Settings) -> type[H11Protocol]:
                 self.stop_waiting()  # a request is being answered; its body has a deadline of its own
             elif self.waiting is None:
                 self.await_headers()
+
+        def eof_received(self) -> Any:  # true keeps the connection
+            """A client that has ended its own side still gets its answer; one that is gone answers with a reset."""
+            cycle = self.cycle
+            if cycle is None or cycle.response_complete or cycle.more_body:
+                return False
+            cycle.keep_alive = False
+            if not cycle.response_started and cycle.scope["http_version"] == "1.1":
+                self.write(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
+            elif cycle.response_started and cycle.scope["state"].get("streams"):
+                self.write(h11.Data(data=PING))
+            self.watch_reset()
+            return True
+
+        def write(self, event: h11.Event) -> None:
+            self.transport.write(self.conn.send(event) or b"")
+
+        def watch_reset(self) -> None:
+            if self.cycle.response_complete or self.transport.is_closing():
+                return
+            if self.transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+                self.transport.abort()
+            else:
+                self.loop.call_later(LOOK, self.watch_reset)
 
         def connection_lost(self, exc: Exception | None) -> None:
             self.stop_waiting()

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 import starr
 from starr.decode.advance import advance
-from starr.decode.apply import apply
+from starr.decode.apply import write_actions
 from starr.decode.canvas import Canvas, new_canvas
 from starr.decode.query import observable, queries
 from starr.decode.request import Request
 from starr.decode.view import Action
+from starr.options import ResolvedOptions
+from tests.decode.rows import put
 from tests.reference.ref_caches import RULES, RowState, queried
 from tests.tiny import MASK
 
@@ -45,8 +47,8 @@ def random_requests(rnd: random.Random, cache, block: int | None) -> list[Reques
         start, length = rnd.randint(1, 6), rnd.randint(2, 12)
         masked = [False] * start + [rnd.random() < 0.8 for _ in range(length - 1)] + [True]
         tokens = [MASK if m else 5 for m in masked]
-        chosen = starr.strategy("starr")
-        requests.append(Request(tokens, masked, start, chosen, cache, block_length=block))
+        options = ResolvedOptions(strategy=starr.strategy("starr"), cache=cache, block_length=block)
+        requests.append(Request(tokens, masked, start, options))
     return requests
 
 
@@ -70,7 +72,7 @@ def observe_randomly(rnd: random.Random, canvas: Canvas, query: torch.Tensor, sh
     seen = observable(query, shift) & canvas.in_window & ~canvas.frozen
     generator = torch.Generator().manual_seed(rnd.randint(0, 10**9))
     noise = torch.rand(canvas.tokens.shape, generator=generator).mul(8).round() / 8  # coarse: ties must go left
-    return replace(
+    return put(
         canvas,
         seen=canvas.last.seen | seen,
         buffered=canvas.buffered | query,
@@ -127,7 +129,7 @@ def run_plan(name: str, options: dict, seed: int, shift: bool, block: int | None
                 assert found == queried(name, options, state, shift)
         canvas = observe_randomly(rnd, canvas, query, shift)
         index, action = random_actions(rnd, canvas)
-        after = apply(canvas, index, action, torch.full_like(index, 7), MASK)
+        after = write_actions(canvas, index, action, torch.full_like(index, 7), MASK)
         canvas, finished = advance(after, NO_EOS)
         step_states(states, action, query, canvas.window.start.tolist())
         done = done | finished

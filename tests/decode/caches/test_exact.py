@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 import starr
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.engine import Engine
 from starr.model.network.layers import rope_tables
 from starr.model.spec import Habits
@@ -24,7 +24,7 @@ def plans(model, length, strategy):
     """(queried positions, window start, tokens) of every forward of one run."""
     engine = Engine(model)
     options = Options(strategy=strategy, cache="exact", max_tokens=20, eos="never")
-    engine.add(request_of(model, prompt_of(length), options))
+    engine.add(build_request(model, prompt_of(length), options))
     engine.batch.admit()
     while engine.busy:
         batch = engine.batch

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import starr
-from starr.api import Options, request_of, run_all
-from starr.decode import batch, check
+from starr.api import Options, build_request, run_all
+from starr.decode import batch, extras
 from starr.decode.extras import GUESTS
 from starr.decode.extras.base import Guest, Hook, invite
 from starr.decode.extras.extra_steps import ExtraSteps
@@ -29,7 +29,7 @@ class OneLetter(Guest):
 
     @classmethod
     def serves(cls, request):
-        return request.seed == 7
+        return request.options.seed == 7
 
     @classmethod
     def check(cls, request):
@@ -65,12 +65,12 @@ class OneLetter(Guest):
 def with_guest(monkeypatch):
     kinds = (*GUESTS, OneLetter)
     monkeypatch.setattr(batch, "GUESTS", kinds)
-    monkeypatch.setattr(check, "GUESTS", kinds)
+    monkeypatch.setattr(extras, "GUESTS", kinds)
 
 
 def test_a_guest_serves_its_rows_and_no_others(monkeypatch):
     model = tiny_model()
-    rows = [request_of(model, p, Options(max_tokens=10, seed=s, eos="never")) for p, s in (("a", 7), ("bc", 3))]
+    rows = [build_request(model, p, Options(max_tokens=10, seed=s, eos="never")) for p, s in (("a", 7), ("bc", 3))]
     before = run_all(model, rows, 2)
     with_guest(monkeypatch)
     mine, other = run_all(model, rows, 2)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from starr.api import Options, request_of, run_all
+from starr.api import Options, build_request, run_all
 from starr.decode.engine import Engine
 from starr.decode.extras.movement import MOVED, Movement
 from starr.decode.query import Wishes
@@ -13,7 +13,7 @@ from tests.tiny import tiny_model
 def test_only_changed_surroundings_move_values():
     model = tiny_model()
     engine = Engine(model)
-    engine.add(request_of(model, "a prompt", Options(max_tokens=8, cache="adaptive", eos="never")))
+    engine.add(build_request(model, "a prompt", Options(max_tokens=8, cache="adaptive", eos="never")))
     engine.step()
     (guest,) = engine.batch.guests
     with torch.inference_mode():
@@ -27,7 +27,7 @@ def test_only_changed_surroundings_move_values():
 
 def test_a_step_costs_a_layer_over_the_canvas():
     model = tiny_model()
-    row = request_of(model, "a prompt", Options(max_tokens=9, cache="adaptive"))
+    row = build_request(model, "a prompt", Options(max_tokens=9, cache="adaptive"))
     engine = Engine(model)
     engine.add(row)
     engine.batch.admit()
@@ -40,7 +40,7 @@ def test_rows_of_other_caches_keep_their_values():
     engine = Engine(model)
     for cache, smoothing in (("dkv-greedy", 2.0), ("adaptive", 0.0)):
         given = Options(max_tokens=8, cache=cache, smoothing=smoothing, eos="never")
-        engine.add(request_of(model, "a prompt", given))
+        engine.add(build_request(model, "a prompt", given))
     engine.step()
     engine.step()
     kept = engine.batch.buffer
@@ -56,7 +56,7 @@ def test_rows_of_other_caches_keep_their_values():
 @pytest.mark.parametrize("cache", ["dkv-greedy", "dual", "dkv"])
 def test_rows_of_other_caches_do_not_pay(cache):
     model = tiny_model(sharpness=6.0)
-    rows = [request_of(model, "ab", Options(max_tokens=16, cache=name)) for name in (cache, "adaptive")]
+    rows = [build_request(model, "ab", Options(max_tokens=16, cache=name)) for name in (cache, "adaptive")]
     alone = [run_all(model, [row], 1)[0] for row in rows]
     for found, expected in zip(run_all(model, rows, 2), alone, strict=True):
         assert (found.tokens, found.stats.positions) == (expected.tokens, expected.stats.positions)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.engine import Engine
 from starr.decode.extras.base import Guest
 from starr.decode.extras.queries import hide_own, read_held
@@ -22,7 +22,7 @@ class Watching(Guest):
 
     @classmethod
     def serves(cls, request):
-        return request.seed % 2 == 0
+        return request.options.seed % 2 == 0
 
     def plan(self, wishes):
         canvas = wishes.canvas
@@ -39,7 +39,7 @@ def states_of(model, monkeypatch, caches, *, steps=0, seeds=(0, 1, 2), guests=(W
     engine = Engine(model)
     for prompt, seed, cache in zip(("ab", "a longer prompt", "abc"), seeds, caches, strict=True):
         given = Options(strategy="confidence", max_tokens=8, seed=seed, cache=cache, eos="never")
-        engine.add(request_of(model, prompt, given))
+        engine.add(build_request(model, prompt, given))
     engine.batch.admit()
     with torch.inference_mode():
         for _ in range(steps):
@@ -86,7 +86,7 @@ def test_they_leave_nothing_in_the_buffer(monkeypatch):
 def test_in_one_layer_a_query_does_not_know_its_own_token(monkeypatch, cache, shift):
     """Another held token changes every extra query of its row but the one about it."""
     model = tiny_model(shift=shift)
-    model = replace(model, net=one_layer(model))
+    model.net.layers = model.net.layers[:1]
     call, before = states_of(model, monkeypatch, [cache] * 3)
     start = int(call.canvas.rules.start[0])
     tokens = call.canvas.tokens.clone()
@@ -95,12 +95,6 @@ def test_in_one_layer_a_query_does_not_know_its_own_token(monkeypatch, cache, sh
         after = forward(model.net, model.spec, replace(call, canvas=replace(call.canvas, tokens=tokens)))
     same = [torch.allclose(a, b, atol=1e-6) for a, b in zip(before.extra[0], after.extra[0], strict=True)]
     assert same == [False] * 3 + [True] + [False] * 4
-
-
-def one_layer(model):
-    """The model's net with its first layer alone."""
-    model.net.layers = model.net.layers[:1]
-    return model.net
 
 
 def test_the_head_tells_the_held_token_and_the_likeliest(monkeypatch):

@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 
 import starr
-from starr.api import Options, request_of, run_all
+from starr.api import Options, build_request, run_all
 from starr.decode.extras.repetition import Repetition
 from starr.decode.propose import ProposalRequest
 from starr.decode.request import Blocks, Request
@@ -35,8 +35,8 @@ def test_the_first_position_of_a_block_has_nothing_to_its_left():
     """SGLang looks at one block at a time; where the block begins with prompt, its last token is to the left."""
     row = request("____", start=3, strategy="edit:penalty=2")
     assert penalties(row) == [0.0, 2.0, 2.0, 2.0]
-    assert penalties(replace(row, block_length=2)) == [0.0, 2.0]
-    aligned = replace(row, block_length=4, blocks=Blocks(4))  # of a block-causal model, from position 0 on
+    assert penalties(row.change(block_length=2)) == [0.0, 2.0]
+    aligned = replace(row, blocks=Blocks(4, 4))  # of a block-causal model, from position 0 on
     assert penalties(aligned) == [2.0]
 
 
@@ -47,7 +47,10 @@ def repeats(tokens: list[int]) -> int:
 def test_edit_repeats_itself_less_and_leaves_other_rows_alone():
     model = tiny_model()
     plain, shy = (
-        [request_of(model, prompt, Options(strategy=form, max_tokens=24, eos="never")) for prompt in ("a", "bb", "ccc")]
+        [
+            build_request(model, prompt, Options(strategy=form, max_tokens=24, eos="never"))
+            for prompt in ("a", "bb", "ccc")
+        ]
         for form in ("edit:preset=quality", "edit:preset=quality,penalty=20")
     )
     alone = [[run_all(model, [r], 1)[0].tokens for r in requests] for requests in (plain, shy)]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import starr
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.engine import Engine
 from starr.decode.extras.second_look import SecondLook
 from starr.decode.query import Wishes
@@ -21,7 +21,7 @@ CACHES = ("prefix", "dual", "dkv", "dkv:refresh=3", "dkv-greedy", "adaptive")
 def steps_of(model, cache: str, prompt: str) -> list[tuple[int, int, bool, bool]]:
     """Of every step: positions queried, positions of the row, whether thinking was left, whether it was the last."""
     engine, found, done = Engine(model), [], False
-    request = request_of(model, prompt, Options(ice=SMALL, max_tokens=60, strategy="threshold:tau=0.5", cache=cache))
+    request = build_request(model, prompt, Options(ice=SMALL, max_tokens=60, strategy="threshold:tau=0.5", cache=cache))
     answer = request.start + request.rules[0].start
     engine.add(request)
     engine.batch.admit()
@@ -52,9 +52,9 @@ def test_a_run_ends_early_only_by_a_forward_over_everything(cache, shift):
 def test_rows_that_are_not_near_and_rows_without_a_cache_are_left_alone():
     model = tiny_model()
     options = {"ice": SMALL, "max_tokens": 60}
-    rows = [request_of(model, "ab", Options(cache=cache, **options)) for cache in ("dkv", "none", "dkv")]
+    rows = [build_request(model, "ab", Options(cache=cache, **options)) for cache in ("dkv", "none", "dkv")]
     assert [SecondLook.serves(row) for row in rows] == [True, False, True]
-    assert not SecondLook.serves(request_of(model, "ab", Options(cache="dkv", max_tokens=60)))
+    assert not SecondLook.serves(build_request(model, "ab", Options(cache="dkv", max_tokens=60)))
     engine = Engine(model)
     for row in rows:
         engine.add(row)

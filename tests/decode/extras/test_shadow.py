@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import starr
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.engine import Engine
 from starr.decode.extras.shadow import SHADOW
 from starr.errors import InputError
@@ -18,7 +18,7 @@ def test_the_signal_is_the_probability_of_the_held_token_without_itself():
     model = tiny_model()
     engine = Engine(model, max_rows=2)
     for strategy in ("wino", "confidence"):
-        engine.add(request_of(model, "abc", Options(strategy=strategy, max_tokens=16, eos="never")))
+        engine.add(build_request(model, "abc", Options(strategy=strategy, max_tokens=16, eos="never")))
     engine.step()
     before = engine.batch.canvas
     engine.step()

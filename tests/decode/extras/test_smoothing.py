@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import starr
-from starr.api import Options, request_of, run_all
+from starr.api import Options, build_request, run_all
 from starr.decode.canvas import columns_where, join, trim, widen
 from starr.decode.engine import Engine
 from starr.decode.extras.growth import insert
@@ -134,7 +134,7 @@ def test_alone_equals_batched_equals_joined_late(block):
     kinds = [{"smoothing": 1.0}, {}, {"smoothing": 0.3, "guidance": 1.5}, {"smoothing": 2.0, "temperature": 0.7}]
     kinds = [kind for kind in kinds if block is None or "guidance" not in kind]
     rows = [
-        request_of(model, "ab" * (3 * i + 1), Options(strategy="starr", max_tokens=20 + 5 * i, **kind))
+        build_request(model, "ab" * (3 * i + 1), Options(strategy="starr", max_tokens=20 + 5 * i, **kind))
         for i, kind in enumerate(kinds)
     ]
     alone = [run_all(model, [row], 1)[0].tokens for row in rows]

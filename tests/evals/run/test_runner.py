@@ -16,7 +16,7 @@ from starr.errors import InputError, LoadError
 from starr.evals.run.evaluate import merge_runs, run_evaluation
 from starr.evals.run.progress import announce, seconds_left, spell
 from starr.evals.run.runner import Workload, evaluate
-from starr.evals.run.runs import Run, choose, make_runs, parse_shard, request_for, settings_for
+from starr.evals.run.runs import Run, choose, make_runs, parse_shard, requests_for, settings_for
 from starr.evals.run.store import Store, read_samples
 from starr.evals.stats import wilson
 from starr.evals.tasks import Item, Task
@@ -274,7 +274,13 @@ def test_report_is_one_file_with_table_picture_and_failing_samples(tmp_path):
 def test_report_escapes_what_models_write(tmp_path, monkeypatch):
     from starr.evals.run import runner
 
-    monkeypatch.setattr(runner, "before_stop", lambda text, stops: "<script>alert(1)</script>odd!")
+    kept = runner.graded
+
+    def graded(*given):
+        *others, generation, elapsed = given
+        return kept(*others, replace(generation, text="<script>alert(1)</script>odd!"), elapsed)
+
+    monkeypatch.setattr(runner, "graded", graded)
     run_evaluation(*toy_job(tmp_path / "run", limit=3))
     page = (tmp_path / "run" / "report.html").read_text()
     assert "<script>" not in page
@@ -296,10 +302,10 @@ def test_chat_form_wraps_the_question_and_begins_the_answer():
     item = Item("a", "base prompt", "the question", "", "", prefix="so: ")
     task = Task("toy", [item], toy_task().grade, "even", 5)
     letters = Letters()
-    chat = request_for(chatty, item, Run("threshold"), settings_for(chatty, task))
+    chat = requests_for(chatty, [item], Run("threshold"), settings_for(chatty, task))[0]
     assert chat.tokens[: chat.start] == [0, *letters.encode("the question"), 0, *letters.encode("so: ")]
     assert chat.masked[chat.start :] == [True] * 5
-    base = request_for(model, item, Run("threshold"), settings_for(model, task))
+    base = requests_for(model, [item], Run("threshold"), settings_for(model, task))[0]
     assert base.tokens[: base.start] == [model.spec.bos_id, *letters.encode("base prompt")]
     forced = settings_for(chatty, task, form="base", max_tokens=7)
     assert (forced.form, forced.max_tokens) == ("base", 7)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from starr.decode.strings import before_stop
+from starr.decode.text import before_stop
 from starr.errors import InputError, LoadError
 from starr.evals.tasks import MODULES, gsm8k, load_task, math500, mbpp
 from starr.evals.tasks.sources import Source, read_rows

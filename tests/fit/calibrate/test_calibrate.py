@@ -1,7 +1,6 @@
 """Fitting on a model of random weights: visits, labels, resuming, and a rule that decodes."""
 
 import json
-from dataclasses import replace
 
 import pytest
 import torch
@@ -10,13 +9,14 @@ import starr
 from starr.decode.strategies.calibrated import Calibrated
 from starr.decode.strategies.calibrated.features import SEEN, TOKEN
 from starr.errors import InputError
-from starr.fit.calibrate import work
+from starr.fit.calibrate import costs, work
 from starr.fit.calibrate.costs import BUDGETS, MOST_OWN, SLACK
 from starr.fit.calibrate.fit import Recipe, fit, held_out, reliability
-from starr.fit.calibrate.prompts import task_prompts
+from starr.fit.calibrate.prompts import Prompt, task_prompts
 from starr.fit.calibrate.sound import until_end
 from starr.fit.calibrate.visit import Explorer, Seen, last_events, outcomes, visit
 from starr.fit.calibrate.work import CalibrationPlan, calibrate
+from starr.model.network.transformer import Transformer
 from tests.tiny import tiny_model
 
 PROMPTS = [f"prompt {n}" for n in range(24)]
@@ -24,17 +24,17 @@ PLAN = CalibrationPlan(max_tokens=10, batch_size=8, recipe=Recipe(networks=1, ep
 
 
 def requests(model, prompts=PROMPTS):
-    from starr.api import request_of
+    from starr.api import build_request
     from starr.options import Options
 
-    return [request_of(model, prompt, Options(max_tokens=10, strategy="confidence")) for prompt in prompts]
+    return [build_request(model, prompt, Options(max_tokens=10, strategy="confidence")) for prompt in prompts]
 
 
 def explored(model, request, **options):
     """The last event of a row that an explorer decoded, and what was recorded, with what became of it."""
     asked = {"policy": starr.strategy("threshold"), "steps": 0, "later": 99, "prompt": 0} | options
     explorer = Explorer(**asked, ends=model.spec.eos_ids)
-    request = replace(request, strategy=explorer)
+    request = request.change(strategy=explorer)
     (event,) = last_events(model, [request], 1)
     return event, explorer.found, list(outcomes(model, request, until_end(event.tokens, model.spec.eos_ids)))
 
@@ -57,7 +57,7 @@ def test_places_are_counted_on_the_canvas_also_in_blocks():
     """In blocks of four the sixth decision of one token a step is in the second block, which begins at place 4."""
     model, (row,) = tiny_model(), requests(tiny_model(), ["ab"])
     policy = starr.strategy("confidence").bind(model)
-    event, (seen,), _ = explored(model, replace(row, block_length=4), policy=policy, steps=5)
+    event, (seen,), _ = explored(model, row.change(block_length=4), policy=policy, steps=5)
     assert len(seen.places) == 3
     assert all(4 <= place < 8 for place in seen.places)
     assert any(event.tokens[place] == token for place, token in zip(seen.places, seen.proposals, strict=True))
@@ -68,7 +68,7 @@ def test_behind_the_end_an_end_of_text_stands_and_nothing_else():
     end, explorer = model.spec.eos_ids[0], Explorer(starr.strategy("threshold"), 0, 1, model.spec.eos_ids, 0)
     near = torch.zeros(3, len(TOKEN), dtype=torch.int64)
     explorer.found.append(Seen(torch.zeros(3, len(SEEN)), near, [0, 2, 3], [7, end, 7]))
-    request = replace(requests(model, ["ab"])[0], strategy=explorer)
+    request = requests(model, ["ab"])[0].change(strategy=explorer)
     (found,) = outcomes(model, request, until_end([7, end, 9, 7], model.spec.eos_ids))
     assert found.stood.tolist() == [True, True, False]
 
@@ -87,7 +87,7 @@ def test_a_proposal_that_would_not_fit_is_harmful_and_another_wording_is_not():
     explorer = Explorer(starr.strategy("threshold"), 0, 1, model.spec.eos_ids, 0)
     blank = torch.zeros(10, len(SEEN)), torch.zeros(10, len(TOKEN), dtype=torch.int64)
     explorer.found.extend(Seen(*blank, list(range(10)), tokens) for tokens in (good, bad, text))
-    near, far, same = outcomes(model, replace(row, strategy=explorer), text)
+    near, far, same = outcomes(model, row.change(strategy=explorer), text)
     assert not near.harmful.any()
     assert far.harmful.float().mean() > 0.5
     assert same.stood.all()
@@ -137,6 +137,22 @@ def test_an_interrupted_calibration_goes_on_and_gives_the_same_rule(tmp_path, mo
     assert json.dumps(again.to_dict()) == json.dumps(whole.to_dict())
     with pytest.raises(InputError, match="holds another calibration"):
         calibrate(model, [*PROMPTS, "one more"], PLAN, folder=tmp_path)
+
+
+def test_the_estimate_is_within_a_half_of_the_work(monkeypatch):
+    """The clock counts the positions that the model computes, so that no other program's work is in it."""
+    model, prompts = tiny_model(), [Prompt(f"prompt {n} " * (1 + n % 5), 10 + n % 7) for n in range(100)]
+    clock, through = [0], Transformer.through
+
+    def count(net, index, x, *rest):
+        clock[0] += x.shape[:-1].numel()
+        return through(net, index, x, *rest)
+
+    monkeypatch.setattr(Transformer, "through", count)
+    monkeypatch.setattr(costs, "perf_counter", lambda: clock[0])
+    said, begin = costs.estimate(model, prompts, 8), clock[0]
+    calibrate(model, prompts, PLAN)
+    assert 1 / 1.5 < said / (clock[0] - begin) < 1.5
 
 
 def test_a_rule_fitted_here_decodes_here():

@@ -70,10 +70,10 @@ def test_the_likeliest_token_is_plausible_and_an_unlikely_one_is_not():
 def test_a_wrong_digit_is_implausible_to_the_bundled_model():
     model = starr.load(dtype="float32")
     prompt = "Tom has 12 apples. Tom buys 8 more. Then Tom gives 5 to a friend. How many apples does Tom have now?"
-    from starr.api import request_of
+    from starr.api import build_request
     from starr.options import Options
 
-    request = request_of(model, prompt, Options(max_tokens=48, strategy="threshold:tau=0.95"))
+    request = build_request(model, prompt, Options(max_tokens=48, strategy="threshold:tau=0.95"))
     careful = until_end(starr.generate(model, prompt, strategy="threshold:tau=0.95", max_tokens=48).tokens, (0,))
     shown = model.tokenizer.decode(list(careful))
     digit = shown.index("= 20") + 3

@@ -57,7 +57,7 @@ def test_a_list_of_ends_takes_the_first():
     [
         ({"use_mrope": True}, "use_mrope=True is not supported"),
         ({"use_sliding_window": True}, "use_sliding_window=True"),
-        ({"rope_scaling": {"type": "yarn"}}, "rope_scaling="),
+        ({"rope_scaling": {"type": "linear", "factor": 2.0}}, "rope_type='linear'"),
         ({"head_dim": 64}, "head_dim=64 is not supported, only 8 is"),
         ({"hidden_size": None}, "hidden_size must be a whole number"),
         ({"num_key_value_heads": 3}, "3 K/V heads"),

@@ -5,7 +5,7 @@ from functools import cache
 import pytest
 import torch
 
-from starr.errors import LoadError
+from starr.errors import InputError, LoadError
 from starr.model import device
 from starr.model.families import FAMILIES
 from starr.model.files.convert import save
@@ -73,7 +73,7 @@ def test_stacked_experts_load_the_same(name, tmp_path):
 
 
 def test_bfloat16_keeps_the_sigmoid_router_in_float32(tmp_path):
-    if device.half_trouble("bfloat16"):
+    if device.explain_half_trouble("bfloat16"):
         pytest.skip("bfloat16 does not work on this CPU")
     one = made("llada2")
     model = load(one.write(tmp_path / "model"), dtype="bfloat16")
@@ -128,13 +128,12 @@ def test_tied_heads_may_be_stored_but_must_be_the_embedding(tmp_path):
         ("llada_moe", {"moe_layer_freq": [0, 1, 1]}, "moe_layer_freq makes layer 0 dense"),
         ("llada_moe", {"rms_norm_eps": None}, "rms_norm_eps must be a number above 0"),
         ("llada_moe", {"moe_router_enable_expert_bias": True}, "lacks tensor model.layers.0.mlp.expert_bias"),
-        ("sdar", {"tie_word_embeddings": None}, "tie_word_embeddings must be true or false"),
         ("sdar_moe", {"norm_topk_prob": None}, "norm_topk_prob must be true or false"),
         ("sdar_moe", {"mlp_only_layers": [0]}, "mlp_only_layers=[0] is not supported"),
         ("illada", {"rope_theta": None}, "rope_theta must be a number above 0"),
         ("illada", {"layer_norm_eps": 1e-5}, "layer_norm_eps=1e-05 is not supported"),
-        ("sdar", {"rope_scaling": {"type": "yarn"}}, "rope_scaling="),
-        ("sdar", {"rope_parameters": {"rope_type": "yarn"}}, "rope_type='yarn' is not supported"),
+        ("sdar", {"rope_scaling": {"type": "yarn"}}, "factor must be a number above 0"),
+        ("sdar", {"rope_parameters": {"rope_type": "llama3"}}, "rope_type='llama3' is not supported"),
     ],
 )
 def test_what_contradicts_the_family_is_refused_in_one_line(tmp_path, name, change, message):
@@ -144,9 +143,70 @@ def test_what_contradicts_the_family_is_refused_in_one_line(tmp_path, name, chan
 def test_dllm_hubs_configs_must_say_which_attention(tmp_path):
     one = released.a2d()
     del one.config["block_size"]
-    assert 'Add "block_size": 0 for mdlm or "block_size": 32 for bd3lm' in refusal(one.write(tmp_path / "model"))
-    model = load(one.write(tmp_path / "mdlm", block_size=0))
+    assert "--attention" in refusal(one.write(tmp_path / "model"))
+    model = load(tmp_path / "model", attention="full")
     assert (model.spec.block_length, model.spec.habits.cache) == (None, "none")
+    assert load(tmp_path / "model", attention="blocks:16").spec.block_length == 16
+    assert load(one.write(tmp_path / "Qwen3-0.6B-diffusion-mdlm-v0.1")).spec.block_length is None
+    assert load(one.write(tmp_path / "Qwen3-0.6B-diffusion-bd3lm-v0.1")).spec.block_length == 32
+
+
+@pytest.mark.parametrize("text", ["blocks", "blocks:0", "blocks:x", "half", "full:2"])
+def test_a_wrong_attention_is_refused(tmp_path, text):
+    with pytest.raises(InputError) as caught:
+        load(made("a2d_qwen3").write(tmp_path / "model"), attention=text)
+    assert caught.value.param == "attention"
+
+
+def test_attention_that_is_known_cannot_be_chosen():
+    with pytest.raises(InputError) as caught:
+        load(attention="full")
+    assert caught.value.param == "attention"
+
+
+def test_a2d_models_do_not_think(tmp_path):
+    folder = made("a2d_qwen3").write(tmp_path / "model")
+    chat = [{"role": "user", "content": "Hi"}]
+    own = "".join(text for text, _ in load(folder).tokenizer.pieces(chat))
+    assert own.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+    (folder / "chat_template.jinja").write_text("{{ 'thinks' if enable_thinking is not false else 'answers' }}")
+    assert load(folder).tokenizer.pieces(chat) == [("answers", False)]
+
+
+def test_the_tokenizers_mask_is_used_where_the_config_has_none(tmp_path):
+    one = made("sdar")
+    folder = one.write(tmp_path / "model", mask_token_id=None)
+    (folder / "tokenizer_config.json").write_text('{"mask_token": "<|mask|>"}')
+    assert load(folder).spec.mask_id == released.MASK["<|mask|>"]
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_weights_say_whether_the_head_is_tied_where_the_config_does_not(tmp_path, tied):
+    one = released.fast_dllm(tied=tied)
+    model = load(one.write(tmp_path / "model", tie_word_embeddings=None))
+    assert (model.net.lm_head is None) == tied
+
+
+def test_a_model_of_another_name_loads_as_a_family(tmp_path):
+    one = released.fast_dllm(tied=True)
+    one.config["mask_token_id"] = None
+    folder = one.write(tmp_path / "model", architectures=["Qwen2ForCausalLM"], model_type="qwen2")
+    (folder / "tokenizer_config.json").write_text('{"mask_token": "<|mask|>"}')
+    assert "--family dream" in refusal(folder)
+    model = load(folder, family="dream", dtype="float32")
+    assert (model.spec.shift, model.spec.block_length) == (True, None)
+    assert model.spec.mask_id == released.MASK["<|mask|>"]
+    got = model.net.head(model.net(TOKENS))
+    every = torch.ones(1, TOKENS.shape[1], TOKENS.shape[1], dtype=torch.bool)
+    torch.testing.assert_close(got, native_logits(one, every), atol=1e-4, rtol=0)
+    with pytest.raises(InputError) as caught:
+        load(folder, family="dreams")
+    assert caught.value.param == "family"
+
+
+def test_queries_that_would_be_scaled_are_out_of_reach(tmp_path):
+    model = load(made("nemotron").write(tmp_path / "model"))
+    assert model.spec.max_length == released.YARN["original_max_position_embeddings"]
 
 
 def test_a_longer_block_in_the_name_wins_over_the_default_in_the_config(tmp_path):

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 import starr
 from starr.evals.tasks import word_problems
-from starr.model.device import half_trouble
+from starr.model.device import explain_half_trouble
 from starr.model.network import attention
 from starr.model.network.attention import even_attention
-from starr.model.numbers import outcome
+from starr.model.numbers import find_outcome
 
-pytestmark = pytest.mark.skipif(bool(half_trouble("bfloat16")), reason="no bfloat16 on this CPU")
-EVEN = pytest.mark.skipif(not outcome("bfloat16").even, reason="this CPU's products depend on the batch")
+pytestmark = pytest.mark.skipif(bool(explain_half_trouble("bfloat16")), reason="no bfloat16 on this CPU")
+EVEN = pytest.mark.skipif(not find_outcome("bfloat16").even, reason="this CPU's products depend on the batch")
 
 
 def qkv(seed: int, rows: int, queries: int, keys: int, width: int = 16) -> list[torch.Tensor]:

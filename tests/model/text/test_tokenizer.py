@@ -128,7 +128,7 @@ def test_unreadable_tokenizer_is_one_line(tmp_path, content):
 
 
 def test_missing_tokenizer_is_one_line(tmp_path):
-    with pytest.raises(LoadError, match=r"has no tokenizer. It needs tokenizer.json, or vocab.json and merges.txt"):
+    with pytest.raises(LoadError, match=r"has no tokenizer"):
         read(tmp_path)
 
 

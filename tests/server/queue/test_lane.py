@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 import starr
-from starr.api import Options, request_of, run_all
+from starr.api import Options, build_request, run_all
 from starr.errors import WorkError
 from starr.model.threads import MACHINE
 from starr.server.errors import Full, Unavailable
@@ -38,8 +38,8 @@ def on(loop, work):
     return asyncio.run_coroutine_threadsafe(work, loop).result(timeout=PATIENCE)
 
 
-async def job_of(requests, stops=(), timeout=PATIENCE):
-    return Job(requests, stops, timeout)
+async def job_of(requests, timeout=PATIENCE):
+    return Job(requests, timeout)
 
 
 async def ended(job):
@@ -48,7 +48,7 @@ async def ended(job):
 
 
 def row(model, prompt="a prompt", **options):
-    return request_of(model, prompt, Options(**{"max_tokens": 16} | options), stream=True)
+    return build_request(model, prompt, Options(**{"max_tokens": 16} | options), stream=True)
 
 
 def test_lanes_double_in_size():
@@ -93,7 +93,7 @@ def test_thirty_two_different_requests_get_their_own_answers(model, loop, engine
 
 
 def test_rows_go_where_the_least_is_to_be_done_and_cores_are_shared(model, loop, monkeypatch):
-    for name, value in {"most": 4, "free": 4.0, "fixed": None, "at_work": 1, "look": lambda: None}.items():
+    for name, value in {"most": 4, "free": 4.0, "fixed": None, "at_work": 1, "measure": lambda: None}.items():
         monkeypatch.setattr(MACHINE, name, value)
     pool = Pool(model, replace(SETTINGS, engines=2))
     for size in (200, 16, 16, 16):
@@ -186,7 +186,7 @@ def test_a_failed_forward_fails_its_rows_and_nothing_else(model, loop):
     poison = 200
     pool = Pool(replace(model, net=Broken(model.net, poison)), SETTINGS)
     good = [on(loop, job_of([row(model, "x" * 100, seed=i)])) for i in range(2)]
-    bad = on(loop, job_of([request_of(model, [poison], Options(max_tokens=8), stream=True)]))
+    bad = on(loop, job_of([build_request(model, [poison], Options(max_tokens=8), stream=True)]))
     later = on(loop, job_of([row(model, [5, 6, 7])]))
     for job in (*good, bad):
         pool.submit(job)

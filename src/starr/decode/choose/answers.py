@@ -16,8 +16,8 @@ from torch import Tensor
 from starr.decode.choose.blocks import block_by_block
 from starr.decode.choose.questions import Question
 from starr.decode.forward import BlockMasks, whole
+from starr.decode.prompts.prepare import check_length
 from starr.decode.propose import ProposalRequest, logits_of
-from starr.decode.request import check_length
 from starr.errors import InputError
 
 if TYPE_CHECKING:

@@ -35,15 +35,15 @@ class Drafts(Guest):
 
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
         super().__init__(model, requests, rows)
-        flags = [(r.sampling.eos == "never", r.sampling.eos == "last") for r in requests]
+        flags = [(r.options.eos == "never", r.options.eos == "last") for r in requests]
         self.never, self.late = torch.tensor(flags, device=model.device).unbind(1)
         self.counts = [0] * len(requests)  # drafts of each row in the coming forward
 
     @classmethod
     def serves(cls, request: Request) -> bool:
         """Drafts are whole rows of tokens and masks, checked by the model's own predictions, greedy and free."""
-        chance = request.sampling.temperature > 0 or request.sampling.guidance > 0
-        whole_rows = not request.cache.buffered and request.blocks is None and not request.smoothing
+        chance = request.options.temperature > 0 or request.options.guidance > 0
+        whole_rows = not request.cache.buffered and request.blocks is None and not request.options.smoothing
         return super().serves(request) and whole_rows and not chance and request.constraint is None
 
     def plan(self, wishes: Wishes) -> Wishes:

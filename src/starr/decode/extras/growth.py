@@ -57,7 +57,9 @@ class Growth(Guest):
         spec, count = self.model.spec, asked["grow"]
         token = asked.get("grow_token", torch.full_like(count, -1))
         token = torch.where(token < 0, spec.mask_id, token)
-        given = torch.tensor([request.max_forwards is not None for request in self.requests], device=count.device)
+        given = torch.tensor(
+            [request.options.max_forwards is not None for request in self.requests], device=count.device
+        )
         fixed = torch.zeros_like(count, dtype=torch.bool).index_copy(0, self.rows, given)
         count = count.masked_fill(fixed & (canvas.total >= canvas.limit), 0)
         grown = insert(canvas, at, count, token, most=most, longest=spec.max_length, mask_id=spec.mask_id)

@@ -26,7 +26,7 @@ class Outlook(Guest):
 
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
         super().__init__(model, requests, rows)
-        planned = [r.step_limit if r.max_forwards else sum(r.masked) for r in requests]
+        planned = [r.step_limit if r.options.max_forwards else sum(r.masked) for r in requests]
         self.planned = torch.tensor(planned, device=model.device)
         watched = [(row, span) for row, r in enumerate(requests) for rule in r.rules if len(span := rule.watches(r))]
         self.watched = [(row, slice(span.start, span.stop)) for row, span in watched]

@@ -32,7 +32,7 @@ class Shadow(Guest):
     def check(cls, request: Request) -> None:
         if request.cache.buffered:
             request.refuse_cache(f"{request.strategy.name} needs its shadow block in a whole forward")
-        if request.smoothing > 0:
+        if request.options.smoothing > 0:
             rule = f"{request.strategy.name} cannot be used with smoothing: its shadow block is of plain masks."
             raise InputError(rule, hint="Use smoothing 0.", param="strategy")
 

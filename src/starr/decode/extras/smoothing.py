@@ -33,12 +33,12 @@ class Smoothing(Guest):
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
         super().__init__(model, requests, rows)
         self.embeddings = model.net.embed.weight
-        weights = [request.smoothing for request in requests]
+        weights = [request.options.smoothing for request in requests]
         self.weight = torch.tensor(weights, device=model.device, dtype=self.embeddings.dtype)
 
     @classmethod
     def serves(cls, request: Request) -> bool:
-        return request.smoothing > 0
+        return request.options.smoothing > 0
 
     @classmethod
     def check(cls, request: Request) -> None:

@@ -14,7 +14,7 @@ next forward computes every position, and only such a one ends the run early.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -92,12 +92,6 @@ class PerformanceIce(Ice):
 
     name: ClassVar[str] = "ice-pp"
     threshold: float = option(0.9, "mean confidence of the answer that ends the run", low=0.0, high=2.0)
-
-
-def ice(text: str | Ice, *, fill: bool = False) -> Ice:
-    """ICE from its text form, e.g. ``ice-pp:steps=4``; ``fill`` switches that option on."""
-    found = ICES.parse(text)
-    return replace(found, fill=True) if fill else found
 
 
 def ices() -> list[Entry[Ice]]:

@@ -4,22 +4,60 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, Self
+from typing import ClassVar, Protocol, Self
+
+from torch import Tensor
 
 from starr.decode.strategies.sweep import Sweep
 from starr.decode.view import Carry, Decision, StepView
 from starr.named import Registry, check
 
 
+class KnownShape(Protocol):
+    """Sizes of the model's network."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+
+class KnownSpec(Protocol):
+    """Facts about the model's format."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def family(self) -> str: ...
+    @property
+    def mask_id(self) -> int: ...
+    @property
+    def eos_ids(self) -> tuple[int, ...]: ...
+    @property
+    def shape(self) -> KnownShape: ...
+
+
+class KnownTokenizer(Protocol):
+    """Text to tokens and back."""
+
+    def encode(self, text: str) -> list[int]: ...
+    def piece(self, token: int) -> str: ...
+
+
+class KnownNet(Protocol):
+    """The network; a strategy reads the output weights only, to know which model they are."""
+
+    @property
+    def head_weight(self) -> Tensor: ...
+
+
 class KnownModel(Protocol):
     """What a strategy may ask of the model it is bound to."""
 
     @property
-    def spec(self) -> Any: ...  # starr.model.spec.ModelSpec
+    def spec(self) -> KnownSpec: ...
     @property
-    def tokenizer(self) -> Any: ...  # starr.model.text.tokenizer.Tokenizer
+    def tokenizer(self) -> KnownTokenizer: ...
     @property
-    def net(self) -> Any: ...  # starr.model.network.transformer.Transformer
+    def net(self) -> KnownNet: ...
 
 
 class Strategy:

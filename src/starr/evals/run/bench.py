@@ -10,9 +10,9 @@ from starr.decode.strategies.calibrated.rule import FittedRule, find_rule
 from starr.decode.strategies.learn2pd.filter import find_filter
 from starr.errors import InputError
 from starr.evals.run.evaluate import Decoder, Local, left
-from starr.evals.run.results import compare, summarise
+from starr.evals.run.results import summarise
 from starr.evals.run.runner import Workload, decode
-from starr.evals.run.runs import LIMIT, EvalSettings, Run, choose, make_runs, request_for
+from starr.evals.run.runs import EvalSettings, Run, choose, make_runs, requests_for
 from starr.evals.run.store import Sample, Store
 from starr.evals.tasks import Item, Task
 
@@ -118,14 +118,6 @@ class Bench:
         places = {chosen[place][0] for place in wanted if place < count}
         return [sample for sample in self.store.of(run.name) if sample.index in places]
 
-    def oracle(self) -> list[Sample]:
-        """The limit's samples (see ``starr.research.limit``), decoded once; in this process unless they are there."""
-        run, wanted = Run(LIMIT), range(len(self.items))
-        for work in self.works([run], wanted):
-            if left(work, self.store):
-                self.local.decode(work, self.store)
-        return self.samples(run, wanted)
-
     def traces(self, run: Run, count: int) -> list[Trace]:
         """Full traces of the first ``count`` items, in order; decoded once for all results."""
         if (run, count) not in self.traced:
@@ -134,57 +126,9 @@ class Bench:
 
     def decode_traces(self, run: Run, count: int) -> list[Trace]:
         """Traces of the first items, in order."""
-        requests = [request_for(self.model, item, run, self.settings, trace=True) for _, item in self.items[:count]]
+        requests = requests_for(self.model, [item for _, item in self.items[:count]], run, self.settings, trace=True)
         found = {place: generation.trace for place, generation, _ in decode(self.model, requests, self.rows)}
         return [trace for place in range(len(requests)) if (trace := found[place]) is not None]
-
-
-def against(bench: Bench, base: Measured, measured: Sequence[Measured]) -> list[dict[str, Any]]:
-    """Table rows: grades, forwards, positions and speed of each run, and its paired difference to the base in both.
-
-    Speed-up three ways, because they differ: in forwards, in positions recomputed, and in seconds of this machine.
-    """
-    limit = bench.oracle()
-    return [row(base, found, limit) for found in measured]
-
-
-def row(base: Measured, found: Measured, limit: Sequence[Sample]) -> dict[str, Any]:
-    """One run's line of a table, compared with the baseline and with the limit's samples over the items they share."""
-    ours, theirs = found.figures, base.figures
-    low, high = ours["both_interval"]
-    pair = None if found is base else compare(found.samples, base.samples)
-    return {
-        "run": found.run.name,
-        "n": ours["n"],
-        "right %": round(100 * ours["right"], 1),
-        "formed %": None if ours["formed"] is None else round(100 * ours["formed"], 1),
-        "both %": round(100 * ours["both"], 1),
-        "95 % interval": f"{100 * low:.1f} to {100 * high:.1f}",
-        "difference": None if pair is None else difference(pair),
-        "McNemar p": None if pair is None else round(pair["mcnemar_p"], 3),
-        "forwards": round(ours["forwards"], 1),
-        "forwards interval": "{:.1f} to {:.1f}".format(*ours["forwards_interval"]),
-        "forwards / limit": round(ratio(found.samples, limit, "forwards"), 2),
-        "positions": round(ours["positions"]),
-        "positions interval": "{:.0f} to {:.0f}".format(*ours["positions_interval"]),
-        "tokens/forward": round(ours["tokens_per_forward"], 2),
-        "tokens/s": round(ours["time"]["tokens_per_second"], 1),
-        "speed-up (forwards)": round(ratio(base.samples, found.samples, "forwards"), 2),
-        "speed-up (positions)": round(ratio(base.samples, found.samples, "positions"), 2),
-        "speed-up (seconds)": round(seconds_each(theirs) / max(seconds_each(ours), 1e-9), 2),
-    }
-
-
-def ratio(first: Sequence[Sample], second: Sequence[Sample], figure: str) -> float:
-    """How many times the second's figure the first's is, over the items that both have."""
-    there = {sample.index: getattr(sample, figure) for sample in second}
-    shared = [sample for sample in first if sample.index in there]
-    return float(sum(getattr(s, figure) for s in shared) / sum(there[s.index] for s in shared))
-
-
-def seconds_each(figures: dict[str, Any]) -> float:
-    """The engine's seconds for one sample."""
-    return float(figures["time"]["seconds"] / figures["n"])
 
 
 def difference(pair: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ Letters: S steps, N positions of a block, H hidden units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from starr.api import request_of
+from starr.api import build_request
 from starr.decode.strategies.base import Strategy
 from starr.decode.strategies.fitted import fingerprint
 from starr.decode.strategies.ids import is_one_of
@@ -26,7 +26,7 @@ from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.fit.calibrate.fit import held_out
 from starr.fit.calibrate.sound import until_end
-from starr.fit.calibrate.visit import CAREFUL, last_events
+from starr.fit.calibrate.visit import CAREFUL, Watch, last_events
 from starr.options import Options
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Replay(Strategy):
 
 
 def fit_filter(
-    model: Model, prompts: Sequence[Prompt], plan: FilterPlan | None = None, watch: Callable[[], None] = lambda: None
+    model: Model, prompts: Sequence[Prompt], plan: FilterPlan | None = None, watch: Watch = lambda: None
 ) -> BlockFilter:
     """Fit a filter on prompts; no answers are needed. ``watch`` is called after each of the two runs of a prompt."""
     plan = plan or FilterPlan()
@@ -112,13 +112,13 @@ def fit_filter(
     return replace(found, fitted_on=fitted_on, scores=scores)
 
 
-def replayed(model: Model, prompts: Sequence[Prompt], plan: FilterPlan, watch: Callable[[], None]) -> OracleSteps:
+def replayed(model: Model, prompts: Sequence[Prompt], plan: FilterPlan, watch: Watch) -> OracleSteps:
     """Careful texts, and their replays."""
-    requests = [request_of(model, p.text, Options(max_tokens=p.max_tokens, strategy=plan.end)) for p in prompts]
+    requests = [build_request(model, p.text, Options(max_tokens=p.max_tokens, strategy=plan.end)) for p in prompts]
     ends = model.spec.eos_ids
     careful = last_events(model, requests, plan.batch_size, watch)
     replays = [Replay(until_end(event.tokens, ends), ends, plan.block, n) for n, event in enumerate(careful)]
-    again = [replace(request, strategy=replay) for request, replay in zip(requests, replays, strict=True)]
+    again = [request.change(strategy=replay) for request, replay in zip(requests, replays, strict=True)]
     last_events(model, again, plan.batch_size, watch)
     confidence, final, masked = (
         torch.cat([step[part] for replay in replays for step in replay.found]) for part in range(3)

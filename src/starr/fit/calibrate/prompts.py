@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from starr.api import request_of
+from starr.api import build_request
 from starr.evals.tasks import load_task
 from starr.evals.tasks.bundled import SOURCES
 from starr.options import Options
@@ -45,4 +45,4 @@ def prompts_of(task: str, count: int) -> list[Prompt]:
 
 def request_for(model: Model, prompt: Prompt) -> Request:
     """A prompt's row; whoever decodes it says with which strategy."""
-    return request_of(model, prompt.text, Options(max_tokens=prompt.max_tokens, strategy="confidence"))
+    return build_request(model, prompt.text, Options(max_tokens=prompt.max_tokens, strategy="confidence"))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 CAREFUL = 0.95
 LATER = 6  # steps, at most
 ROUNDS = 2  # of visits to each prompt
+POLICIES = ("threshold:tau=0.5", "threshold:tau=0.7", "threshold:tau=0.9", "hierarchy", "factor:factor=1.0")
 OWN = "own."  # the prefix of the policy's memory in the carry
+Watch = Callable[[], None]  # called after every decoded row
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def visit(
     *,
     rows: int,
     seed: int,
-    watch: Callable[[], None],
+    watch: Watch = lambda: None,
 ) -> Iterator[Visit]:
     """The visits of each request, by a policy and up to a step that are drawn from ``seed`` and its place.
 
@@ -134,7 +136,7 @@ def visit(
         policy = draw.choice(policies).bind(model)
         steps = min(int(draw.expovariate(1 / 4)), request.length - 1)
         explorers.append(Explorer(policy, steps, draw.randint(1, LATER), model.spec.eos_ids, place))
-    rows_asked = [replace(request, strategy=own) for request, own in zip(requests, explorers, strict=True)]
+    rows_asked = [request.change(strategy=own) for request, own in zip(requests, explorers, strict=True)]
     for request, event in zip(rows_asked, last_events(model, rows_asked, rows, watch), strict=True):
         yield from outcomes(model, request, until_end(event.tokens, model.spec.eos_ids))
 
@@ -153,9 +155,7 @@ def outcomes(model: Model, request: Request, text: Sequence[int]) -> Iterator[Vi
         yield Visit(explorer.prompt, seen.features, seen.near, labels[:, 0], labels[:, 1])
 
 
-def last_events(
-    model: Model, requests: Sequence[Request], rows: int, watch: Callable[[], None] = lambda: None
-) -> list[Event]:
+def last_events(model: Model, requests: Sequence[Request], rows: int, watch: Watch = lambda: None) -> list[Event]:
     """The last event of every request, in order."""
     engine = Engine(model, max_rows=rows)
     found: dict[int, Event] = {}

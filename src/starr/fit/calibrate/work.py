@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from starr.errors import InputError
 from starr.fit.calibrate.costs import with_costs
 from starr.fit.calibrate.fit import Recipe, fit, held_out, reliability
 from starr.fit.calibrate.prompts import Prompt, request_for
-from starr.fit.calibrate.visit import CAREFUL, as_rows, visit
+from starr.fit.calibrate.visit import CAREFUL, POLICIES, Watch, as_rows, visit
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 CHUNK = 32  # prompts between two saves
 LEAST = 20  # prompts
-POLICIES = ("threshold:tau=0.5", "threshold:tau=0.7", "threshold:tau=0.9", "hierarchy", "factor:factor=1.0")
 OWN_BUDGETS = (0.1, 0.3, 0.6)  # of the rule being fitted, in the second round
 Visited = dict[str, "Tensor"]  # what ``as_rows`` gives
 
@@ -52,11 +51,11 @@ def calibrate(
     plan: CalibrationPlan | None = None,
     *,
     folder: Path | None = None,
-    watch: Callable[[], None] = lambda: None,
+    watch: Watch = lambda: None,
 ) -> FittedRule:
     """Fit a rule on prompts; no answers are needed.
 
-    ``folder`` keeps the visits, so that an interrupted call continues. ``watch`` is called after every visit.
+    ``folder`` keeps the visits, so that an interrupted call continues. ``watch`` is called after every decoded row.
     """
     plan = plan or CalibrationPlan()
     prompts = [Prompt(text, plan.max_tokens) if isinstance(text, str) else text for text in texts]
@@ -65,7 +64,8 @@ def calibrate(
     if folder is not None:
         claim(folder, model, prompts, plan)
     rounds = rounds_of(model, prompts, plan, folder, watch)
-    return with_costs(model, prompts, scored(fitted(model, prompts, rounds, plan.recipe), rounds), plan.batch_size)
+    rule = scored(fitted(model, prompts, rounds, plan.recipe), rounds)
+    return with_costs(model, prompts, rule, plan.batch_size, watch)
 
 
 def rounds_of(
@@ -73,7 +73,7 @@ def rounds_of(
     prompts: Sequence[Prompt],
     plan: CalibrationPlan,
     folder: Path | None = None,
-    watch: Callable[[], None] = lambda: None,
+    watch: Watch = lambda: None,
 ) -> list[Visited]:
     """The visits of the policies, and then those of the rule that was fitted on them."""
     requests = [request_for(model, prompt) for prompt in prompts]
@@ -98,7 +98,7 @@ def visited(
     plan: CalibrationPlan,
     number: int,
     folder: Path | None,
-    watch: Callable[[], None],
+    watch: Watch,
 ) -> Visited:
     """The visits of one round, chunk by chunk; chunks that the folder has are read."""
     parts = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from starr.model.families.names import TensorNames
@@ -23,4 +23,6 @@ class Family:
     names: TensorNames
     template: str | None = None
     template_tokens: tuple[str, ...] = ()  # the template is used only if the tokenizer has these
+    template_variables: Mapping[str, Any] = field(default_factory=dict)  # what any template is told
+    any_attention: bool = False  # full or in blocks: the same layers serve both
     reply_tag: str = ""  # what a chat rendered by the shipped template must end with

@@ -14,7 +14,7 @@ from starr.errors import LoadError
 from starr.model.families.base import Family
 from starr.model.families.encoder_names import EncoderNames
 from starr.model.files.config import Config, checked, real, require, token, unique, whole
-from starr.model.network.shape import Encoder, Shape
+from starr.model.network.shape import EncoderShape, Shape
 from starr.model.spec import ModelSpec
 
 SIZES = {
@@ -56,7 +56,7 @@ def read_bert(config: Config, *, offset: int = 0, albert: bool = False) -> Shape
         config, FIXED | ({"inner_group_num": 1} if albert else {}) | ({"pad_token_id": offset - 1} if offset else {})
     )
     narrow = whole(config, "embedding_size") if albert else 0
-    kind = Encoder(
+    kind = EncoderShape(
         modern=False,
         activation=activation(config, "hidden_act"),
         embed_width=narrow,
@@ -73,7 +73,7 @@ def read_modern(config: Config) -> Shape:
     if activation(config, "hidden_activation") != activation(config, "classifier_activation"):
         raise LoadError("config.json: hidden_activation and classifier_activation must be the same.")
     thetas = rotary(config)
-    kind = Encoder(
+    kind = EncoderShape(
         modern=True,
         activation=activation(config, "hidden_activation"),
         window=whole(config, "local_attention") // 2,
@@ -84,7 +84,7 @@ def read_modern(config: Config) -> Shape:
     return replace(shape, rope_theta=thetas["full_attention"])
 
 
-def shape_of(config: Config, kind: Encoder, eps: float, longest: int) -> Shape:
+def shape_of(config: Config, kind: EncoderShape, eps: float, longest: int) -> Shape:
     """The shape of an encoder; a head of its own is never stored."""
     sizes: dict[str, Any] = {ours: whole(config, theirs) for theirs, ours in SIZES.items()}
     return checked(

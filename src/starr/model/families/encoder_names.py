@@ -29,8 +29,8 @@ class EncoderNames:
 
     @property
     def head(self) -> str:
-        """See ``TensorNames``."""
-        return f"{self.decoder}.weight"
+        """See ``TensorNames``: none, a decoder that is stored repeats the embedding."""
+        return ""
 
     def parts(self, shape: Shape, found: Collection[str] = ()) -> list[Part]:
         """See ``TensorNames``."""

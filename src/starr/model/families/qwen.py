@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from starr.errors import LoadError
 from starr.model.files.config import Config, checked, flag, real, require, whole
-from starr.model.network.shape import Routing, Shape
+from starr.model.network.shape import Routing, Shape, Yarn
 from starr.model.spec import ModelSpec
 
 SIZES = {
@@ -21,7 +22,6 @@ SIZES = {
 # Variants that no checkpoint of these families uses and the one transformer does not compute.
 FIXED: dict[str, object] = {
     "hidden_act": "silu",
-    "rope_scaling": None,
     "use_sliding_window": False,
     "attention_bias": False,
     "mlp_bias": False,
@@ -31,8 +31,9 @@ FIXED: dict[str, object] = {
 def read_shape(config: Config, **switches: Any) -> Shape:
     """A shape from Qwen's keys; ``switches`` are the fields of Shape that the family knows.
 
-    ``tie_word_embeddings`` must be there: what its absence means differs between releases of the library that wrote it.
-    ``rope_theta`` may stand inside ``rope_parameters``, where newer releases write it.
+    ``tie_word_embeddings`` must be there: what its absence means differs between releases of the library that wrote it,
+    so the loader decides by the weights. ``rope_theta`` may stand inside ``rope_parameters``, where newer releases
+    write it.
     """
     require(config, FIXED)
     sizes = {ours: whole(config, theirs) for theirs, ours in SIZES.items()}
@@ -42,21 +43,60 @@ def read_shape(config: Config, **switches: Any) -> Shape:
         "kv_heads": whole(config, "num_key_value_heads", sizes["heads"]),
         "head_dim": None if head_dim and head_dim * sizes["heads"] == sizes["width"] else head_dim,
         "rope_theta": real(rope(config), "rope_theta"),
-        "norm_eps": real(config, "rms_norm_eps"),
+        "norm_eps": real(config, "rms_norm_eps", 1.0),
         "tied": flag(config, "tie_word_embeddings"),
         "rope_float32": False,
+        "yarn": (yarn := read_yarn(config)),
     }
+    if yarn is not None and rope(config).get("llama_4_scaling_beta"):
+        fields["max_length"] = min(sizes["max_length"], yarn.original)
     return checked(Shape(**{**fields, **switches}))
 
 
 def rope(config: Config) -> Config:
-    """Where the rotary keys stand; only RoPE without scaling is computed."""
+    """Where the rotary keys stand."""
     inside = config.get("rope_parameters")
-    if not isinstance(inside, Mapping):
-        return config
-    if inside.get("rope_type", "default") != "default":
-        raise LoadError(f"config.json: rope_type={inside['rope_type']!r} is not supported, only 'default' is.")
-    return {**config, **inside}
+    return {**config, **inside} if isinstance(inside, Mapping) else config
+
+
+def read_yarn(config: Config) -> Yarn | None:
+    """How rotary positions are stretched, under ``rope_scaling`` or ``rope_parameters``; None is not at all.
+
+    ``llama_4_scaling_beta`` scales queries beyond the original length only; ``read_shape`` keeps texts within it.
+    """
+    given = config.get("rope_parameters")
+    given = config.get("rope_scaling") if given is None else given
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise LoadError(f"config.json: rope_scaling must be an object or null, not {repr(given)[:40]}.")
+    kind = given.get("rope_type", given.get("type", "default"))
+    if kind == "default":
+        return None
+    if kind != "yarn":
+        raise LoadError(f"config.json: rope_type={kind!r} is not supported, only 'default' and 'yarn' are.")
+    require(given, {"truncate": True})
+    factor = real(given, "factor")
+    return Yarn(
+        factor=factor,
+        original=whole(given, "original_max_position_embeddings"),
+        beta_fast=real({"beta_fast": 32.0, **given}, "beta_fast"),
+        beta_slow=real({"beta_slow": 1.0, **given}, "beta_slow"),
+        attention=yarn_attention(given, factor),
+    )
+
+
+def yarn_attention(given: Config, factor: float) -> float:
+    """By how much cosines and sines are multiplied."""
+    if given.get("attention_factor") is not None:
+        return real(given, "attention_factor")
+
+    def scale(weight: float) -> float:
+        return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1.0
+
+    if given.get("mscale") and given.get("mscale_all_dim"):
+        return scale(real(given, "mscale")) / scale(real(given, "mscale_all_dim"))
+    return scale(1.0)
 
 
 def read_softmax_routing(config: Config, width_key: str, normalised: bool) -> Routing:
@@ -92,9 +132,22 @@ def write_shape(spec: ModelSpec) -> dict[str, Any]:
         "num_key_value_heads": shape.kv_heads,
         "head_dim": shape.head_width,
         "rope_theta": shape.rope_theta,
+        "rope_scaling": None if shape.yarn is None else write_yarn(shape.yarn),
         "rms_norm_eps": shape.norm_eps,
         "tie_word_embeddings": shape.tied,
         "mask_token_id": spec.mask_id,
         "eos_token_id": spec.eos_ids[0],
         "pad_token_id": spec.pad_id,
+    }
+
+
+def write_yarn(yarn: Yarn) -> dict[str, Any]:
+    """The inverse of ``read_yarn``."""
+    return {
+        "rope_type": "yarn",
+        "factor": yarn.factor,
+        "original_max_position_embeddings": yarn.original,
+        "beta_fast": yarn.beta_fast,
+        "beta_slow": yarn.beta_slow,
+        "attention_factor": yarn.attention,
     }

@@ -18,6 +18,7 @@ from starr.model.families.qwen import read_shape, read_softmax_routing, write_sh
 from starr.model.files.config import Config, flag, whole
 from starr.model.network.shape import Shape
 from starr.model.spec import Habits, ModelSpec
+from starr.model.text import chat
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +28,24 @@ class Variant:
     family: str
     names: Names
     model_type: str
-    block: int | None  # where config.json has no ``block_size``; None demands the key
+    block: int | None  # where config.json has no ``block_size``; 0 is full attention, None must be said
     strategy: str
     qk_norm: bool = True
     qkv_bias: bool = False
     experts: bool = False
     from_prompt: bool = False  # blocks are counted from the prompt's end, not from position 0
+    template: str | None = None  # where the repository ships none
 
 
 SDAR_NAMES = replace(QWEN, mask="<|MASK|>", bos="<|endoftext|>")
 SEED_NAMES = replace(QWEN, mask="<[MASK]>", mask_id=5, bos="<[begin▁of▁sentence]>", ends=())
+NVIDIA_NAMES = replace(
+    QWEN,
+    mask_id=151662,
+    ends=("<|im_end|>",),
+    top={"embed": "encoder.embed_tokens", "norm": "encoder.norm", "lm_head": "diffusion_head"},
+    layer="encoder.layers.{}",
+)
 DYNAMIC = "threshold:origin=sdar,tau=0.85"
 CAREFUL = "threshold:origin=sdar,tau=0.95"
 
@@ -45,10 +54,32 @@ ROWS = {
     "SDARMoeForCausalLM": Variant("sdar_moe", SDAR_NAMES, "sdar_moe", 4, DYNAMIC, experts=True),
     "StableDiffcoderForCausalLM": Variant("stable_diffcoder", SEED_NAMES, "llama", 4, CAREFUL, qk_norm=False),
     "DreamForCausalLM": Variant("dream_reasoner", replace(QWEN, mask_id=151669), "Dream", 32, CAREFUL),
-    "A2DQwen3LMHeadModel": Variant("a2d_qwen3", QWEN, "a2d-qwen3", None, "confidence", from_prompt=True),
-    "A2DQwen2LMHeadModel": Variant(
-        "a2d_qwen2", QWEN, "a2d-qwen2", None, "confidence", qk_norm=False, qkv_bias=True, from_prompt=True
+    "A2DQwen3LMHeadModel": Variant(
+        "a2d_qwen3", QWEN, "a2d-qwen3", None, "confidence", from_prompt=True, template=chat.NO_THINKING_TEMPLATE
     ),
+    "A2DQwen2LMHeadModel": Variant(
+        "a2d_qwen2",
+        QWEN,
+        "a2d-qwen2",
+        None,
+        "confidence",
+        qk_norm=False,
+        qkv_bias=True,
+        from_prompt=True,
+        template=chat.DREAM_TEMPLATE,
+    ),
+    "RND1LM": Variant("rnd1", replace(QWEN, mask_id=151669, shift=True), "rnd1", 0, "starr", experts=True),
+    "DiffEncoderModel": Variant("diff_encoder", NVIDIA_NAMES, "diff_encoder", 32, CAREFUL),
+    "NemotronLabsDiffusionModel": Variant(
+        "nemotron", replace(NVIDIA_NAMES, mask_id=100), "nemotron_labs_diffusion", 32, CAREFUL, qk_norm=False
+    ),
+}
+# What the names of dllm's checkpoints say and their config.json does not: positions of a block, 0 for full attention.
+RELEASED = {
+    "Qwen3-0.6B-diffusion-mdlm-v0.1": 0,
+    "Qwen3-0.6B-diffusion-bd3lm-v0.1": 32,
+    "Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1": 0,
+    "Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1": 32,
 }
 ARCHITECTURE_OF = {row.family: architecture for architecture, row in ROWS.items()}
 
@@ -57,7 +88,8 @@ def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpe
     """config.json to a specification; ``added`` maps the tokenizer's added tokens to their ids."""
     row = ROWS[config["architectures"][0]]
     block = block_length(row, config, name)
-    spec = make_spec(row.names, row.family, name, shape_of(row, config), config, added)
+    shape = shape_of(row, config)
+    spec = make_spec(row.names, row.family, name, shape, config, added)
     if block is None:
         return spec
     return replace(
@@ -77,16 +109,19 @@ def block_length(row: Variant, config: Config, name: str) -> int | None:
     """Positions of a block; None for full attention.
 
     SDAR's variants with longer blocks end in -b8 to -b64, and their config may still say 4. The config of dllm-hub's
-    models does not say which attention they were trained with, so ``block_size`` must be written there by hand.
+    models does not say which attention they were trained with: their name does.
     """
-    if row.block is None and "block_size" not in config:
+    usual = row.block if row.block is not None else RELEASED.get(name.rpartition("/")[2])
+    said = usual if config.get("block_size") is None else config["block_size"]
+    if said is None:
         raise LoadError(
             f"config.json of {name} does not say whether its attention is full (mdlm) or in blocks (bd3lm).",
-            hint='Add "block_size": 0 for mdlm or "block_size": 32 for bd3lm to it.',
+            hint="Use --attention full for mdlm or --attention blocks:32 for bd3lm.",
+            param="attention",
         )
-    if config.get("block_size") == 0 and row.block is None:
+    if said == 0:
         return None
-    said = whole(config, "block_size", row.block)
+    said = whole({"block_size": said}, "block_size")
     named = re.search(r"-b(\d+)$", name)
     if named and int(named[1]) != said and said == row.block:
         warnings.warn(f"{name}: blocks of {named[1]} by its name, config.json says {said}.", stacklevel=2)
@@ -123,8 +158,22 @@ MEMBERS = {
     "dream_reasoner": "DreamReasoner-8B",
     "a2d_qwen3": "dllm-hub Qwen3-0.6B-diffusion",
     "a2d_qwen2": "dllm-hub Qwen2.5-Coder-0.5B-diffusion",
+    "rnd1": "RND1-30B-A3B",
+    "diff_encoder": "Nemotron-Diffusion-Research-8B",
+    "nemotron": "Nemotron-Labs-Diffusion",
 }
 FAMILIES = tuple(
-    Family(row.family, (architecture,), MEMBERS[row.family], read_config, write_config, row.names)
+    Family(
+        row.family,
+        (architecture,),
+        MEMBERS[row.family],
+        read_config,
+        write_config,
+        row.names,
+        template=row.template,
+        template_tokens=("<|im_start|>", "<|im_end|>"),
+        template_variables={"enable_thinking": False} if row.block is None else {},
+        any_attention=True,
+    )
     for architecture, row in ROWS.items()
 )

@@ -22,10 +22,11 @@ TOKENIZER_FILES = [
     "tokenizer_config.json",
     "vocab.json",
     "merges.txt",
+    "vocab.txt",
     "added_tokens.json",
     "chat_template.jinja",
 ]
-WANTED = ["config.json", "*.safetensors", "*.safetensors.index.json", *TOKENIZER_FILES]
+WANTED = ["config.json", "adapter_config.json", "*.safetensors", "*.safetensors.index.json", *TOKENIZER_FILES]
 OFFLINE = (
     "Offline: give a folder with the model's files, or set HF_HOME to a cache that holds it "
     "(with HF_HUB_OFFLINE=1 to skip the network), or use the bundled model."

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from starr.model.network.layers import Attention, Embedding, Layer, Linear
-from starr.model.network.shape import Encoder, Shape
+from starr.model.network.shape import EncoderShape, Shape
 from starr.model.network.transformer import KVBuffer, Place, Transformer
 
 
@@ -31,7 +31,7 @@ def activate(x: Tensor, name: str) -> Tensor:
 class EncoderMLP(nn.Module):
     """Plain with biases, or gated without: then ``gate_proj`` multiplies what ``up_proj`` activates."""
 
-    def __init__(self, shape: Shape, kind: Encoder) -> None:
+    def __init__(self, shape: Shape, kind: EncoderShape) -> None:
         super().__init__()
         self.activation = kind.activation
         self.up_proj = Linear(shape.width, shape.mlp_width, bias=not kind.modern)
@@ -50,7 +50,7 @@ class EncoderLayer(nn.Module):
     ``input_norm`` stands before the attention; a layer with its norms after attention and MLP has none there.
     """
 
-    def __init__(self, shape: Shape, kind: Encoder, index: int) -> None:
+    def __init__(self, shape: Shape, kind: EncoderShape, index: int) -> None:
         super().__init__()
         norms = [nn.LayerNorm(shape.width, shape.norm_eps, bias=not kind.modern) for _ in range(2)]
         self.modern = kind.modern
@@ -69,7 +69,7 @@ class EncoderLayer(nn.Module):
 class EncoderNetwork(Transformer):
     """Tokens in, hidden states out; ``head`` is a layer of its own and the embedding."""
 
-    def __init__(self, shape: Shape, kind: Encoder) -> None:
+    def __init__(self, shape: Shape, kind: EncoderShape) -> None:
         nn.Module.__init__(self)
         wide, inner, bias = shape.width, shape.embed_width, not kind.modern
         self.shape, self.kind = shape, kind

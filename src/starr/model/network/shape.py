@@ -28,7 +28,7 @@ class Routing:
 
 
 @dataclass(frozen=True, slots=True)
-class Encoder:
+class EncoderShape:
     """What the encoders of masked models have of their own.
 
     ``modern`` (ModernBERT): norms before attention and MLP, rotary positions, a gated MLP, no biases, layers that see
@@ -78,7 +78,7 @@ class Shape:
     qk_norm: bool = False  # RMSNorm of every query and key head, before RoPE
     routing: Routing | None = None
     yarn: Yarn | None = None
-    encoder: Encoder | None = None
+    encoder: EncoderShape | None = None
 
     @property
     def head_width(self) -> int:

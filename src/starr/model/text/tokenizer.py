@@ -15,11 +15,13 @@ from starr.errors import InputError, LoadError
 from starr.model.files.config import read_json, read_text
 from starr.model.text.bpe import byte_letters, read_merges, rebuild
 from starr.model.text.chat import render
-from starr.model.text.encoders import Encoder, InnerEncoder, OuterEncoder, as_text, known, read_file
+from starr.model.text.encoders import LONG, Encoder, InnerEncoder, OuterEncoder, as_text, known, read_file
 from starr.model.text.screen import check_ids, screen
 from starr.model.text.templates import ChatTemplate, chat_template
+from starr.model.text.wordpiece import rebuild_wordpiece
 
 BYTES = byte_letters()
+CONTROL = ("<|expand|>", "<|delete|>")  # of DreamOn: they change a canvas and are no text, whatever their file says
 
 
 class Tokenizer:
@@ -29,12 +31,15 @@ class Tokenizer:
         self,
         raw: tokenizers.Tokenizer,
         template: str | None = None,
-        variables: Mapping[str, str] | None = None,
+        variables: Mapping[str, Any] | None = None,
         encoder: Encoder | None = None,
     ) -> None:
         added = raw.get_added_tokens_decoder()
         self.added: dict[str, int] = {token.content: index for index, token in added.items()}
-        self.special_ids = frozenset(index for index, token in added.items() if token.special)
+        self.special_ids = frozenset(i for i, token in added.items() if token.special or token.content in CONTROL)
+        self.spaced = isinstance(
+            raw.model, tokenizers.models.WordPiece
+        )  # a token has a space before it, except a first
         self._raw = as_text(raw)
         self._encoder = encoder or InnerEncoder(self._raw)
         self.template = template or None
@@ -65,8 +70,9 @@ class Tokenizer:
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
         """Text of ``ids``; special tokens are left out unless ``skip_special`` is False."""
         kept = [i for i in ids if not (skip_special and i in self.special_ids)]
-        text: str = self._raw.decode(kept, skip_special_tokens=False)
-        return text
+        if len(kept) < LONG:
+            return str(self._raw.decode(kept, skip_special_tokens=False))
+        return str(self._raw.decode_batch([kept], skip_special_tokens=False)[0])  # other threads run meanwhile
 
     def piece(self, token: int) -> str:
         """One token as a human may read it; part of a character shows as U+FFFD, an unused id as nothing."""
@@ -75,7 +81,12 @@ class Tokenizer:
     def bytes_of(self, token: int) -> bytes:
         """The exact bytes one token stands for, also where they are only part of a character."""
         letters: str = self._raw.id_to_token(token) or ""
-        if letters in self.added or not set(letters) <= BYTES.keys():
+        if letters in self.added:
+            return letters.encode()
+        if not isinstance(self._raw.model, tokenizers.models.BPE) and self._raw.decoder is not None:
+            joined: str = self._raw.decoder.decode(["0", letters])  # as it stands behind another token
+            return joined.removeprefix("0").encode()
+        if not set(letters) <= BYTES.keys():
             return letters.encode()
         return bytes(BYTES[letter] for letter in letters)
 
@@ -97,8 +108,19 @@ class Tokenizer:
         return ids
 
 
-def read_tokenizer(folder: Path, template: str | None = None, template_tokens: Sequence[str] = ()) -> Tokenizer:
-    """The tokenizer in ``folder``, with its own chat template or else ``template``, if it has the tokens for that."""
+RAW_FILES = ("tokenizer.json", "vocab.json", "merges.txt", "vocab.txt")
+
+
+def read_tokenizer(
+    folder: Path,
+    template: str | None = None,
+    template_tokens: Sequence[str] = (),
+    variables: Mapping[str, Any] | None = None,
+) -> Tokenizer:
+    """The tokenizer in ``folder``, with its own chat template or else ``template``, if it has the tokens for that.
+
+    ``variables`` are for whichever template there is.
+    """
     config_file = folder / "tokenizer_config.json"
     config = read_json(config_file) if config_file.exists() else {}
     raw, encoder = read_raw(folder, config)
@@ -106,29 +128,32 @@ def read_tokenizer(folder: Path, template: str | None = None, template_tokens: S
     if source is None:
         names = {token.content for token in raw.get_added_tokens_decoder().values()}
         source = template if names.issuperset(template_tokens) else None
-    return Tokenizer(raw, source, token_variables(config), encoder)
+    return Tokenizer(raw, source, token_variables(config) | dict(variables or {}), encoder)
 
 
 def read_raw(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.Tokenizer, Encoder | None]:
-    """tokenizer.json where there is one, else byte-level BPE rebuilt from vocab.json and merges.txt (Dream).
+    """tokenizer.json where there is one, else byte-level BPE of vocab.json and merges.txt, or WordPiece of vocab.txt.
 
     With it the child that must encode, where the file's regular expressions are not known.
     """
-    single, vocab, merges = (folder / name for name in ("tokenizer.json", "vocab.json", "merges.txt"))
-    for file in (single, vocab, merges):
+    single, vocab, merges, words = (folder / name for name in RAW_FILES)
+    for file in (single, vocab, merges, words):
         if file.exists() and not file.is_file():
             raise LoadError(f"{file} is not a regular file.")
-    if not single.exists() and not (vocab.exists() and merges.exists()):
-        raise LoadError(f"{folder} has no tokenizer.", hint="It needs tokenizer.json, or vocab.json and merges.txt.")
+    if not single.exists() and not (vocab.exists() and merges.exists()) and not words.exists():
+        hint = "It needs tokenizer.json, vocab.json and merges.txt, or vocab.txt."
+        raise LoadError(f"{folder} has no tokenizer.", hint=hint)
     try:
         if single.exists():
             data = read_json(single)
             screen(data)
             encoder = None if known(data) else OuterEncoder(single)  # first: it may not come back
             return read_file(single), encoder
-        words, added = read_json(vocab), added_tokens(folder, config)
-        check_ids([*words.values(), *added.values()])
-        return rebuild(words, read_merges(merges), added), None
+        if not vocab.exists():
+            return rebuild_wordpiece(read_text(words), lower=config.get("do_lower_case", True) is not False), None
+        letters, added = read_json(vocab), added_tokens(folder, config)
+        check_ids([*letters.values(), *added.values()])
+        return rebuild(letters, read_merges(merges), added), None
     except LoadError:
         raise
     except Exception as error:  # the library raises bare Exception for every unreadable file

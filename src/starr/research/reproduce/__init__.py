@@ -74,7 +74,7 @@ def check_name(name: str) -> list[str]:
 
 
 def reproduce(name: str, bench: Bench, command: str, folder: Path) -> tuple[Result, list[Path]]:
-    """Make one result and write its four files; says so where only the answer is graded."""
+    """Make one result and write its three files; a note says where only the answer is graded."""
     result = RESULTS[name](bench)
     if bench.task.formed is None:
         result = replace(result, notes=[*result.notes, f"{ANSWER_ONLY}."])

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from starr.evals.run.bench import Bench, Measured, against, difference
+from starr.evals.run.bench import Bench, Measured, difference
 from starr.evals.run.results import compare
 from starr.evals.run.runs import Run
 from starr.research.reproduce.figures import accuracy_and_speed
 from starr.research.reproduce.result import Result
-from starr.research.reproduce.tables import INTERVALS
+from starr.research.reproduce.tables import INTERVALS, against
 
 PEERS = (
     "threshold:tau=0.9",

@@ -10,12 +10,12 @@ import numpy as np
 from starr.decode.strategies import strategies, strategy
 from starr.decode.strategies.sweep import FAMILIES, Sweep
 from starr.errors import InputError
-from starr.evals.run.bench import Bench, Measured, against
+from starr.evals.run.bench import Bench, Measured
 from starr.evals.run.runs import Run
 from starr.evals.stats import aup, pbx
 from starr.research.reproduce.figures import BOTH, colours, error_bars, log_axis, share_axis
 from starr.research.reproduce.result import Result
-from starr.research.reproduce.tables import INTERVALS
+from starr.research.reproduce.tables import INTERVALS, against
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,7 +12,7 @@ from starr.evals.run.bench import Bench
 from starr.evals.run.runs import Run
 from starr.evals.run.store import Sample
 from starr.evals.stats import bootstrap
-from starr.research.limit import CONSERVATIVE
+from starr.research.limit import CONSERVATIVE, oracle_samples
 from starr.research.reproduce.figures import log_axis
 from starr.research.reproduce.result import Result
 
@@ -30,7 +30,7 @@ def limit_runs(bench: Bench) -> list[Run]:
 def limit(bench: Bench) -> Result:
     """Forwards of the oracle and of five strategies as multiples of it, over all items and per kind."""
     measured = bench.measure(limit_runs(bench))
-    oracle = bench.oracle()
+    oracle = oracle_samples(bench)
     kinds = ["all", *dict.fromkeys(sample.kind for sample in oracle if sample.kind)]
     rows = [line(kind, oracle, {m.run.name: m.samples for m in measured}) for kind in kinds]
     return Result(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from starr.evals.run.bench import Bench, Measured, against
+from starr.evals.run.bench import Bench, Measured
 from starr.research.reproduce import paper
 from starr.research.reproduce.figures import BOTH, colours, error_bars, log_axis, share_axis
 from starr.research.reproduce.result import Result
-from starr.research.reproduce.tables import INTERVALS, paper_table1, table1_runs
+from starr.research.reproduce.tables import INTERVALS, against, paper_table1, table1_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

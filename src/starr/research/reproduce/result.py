@@ -1,4 +1,4 @@
-"""A reproduced result: a table, a figure, and what a reader must know; written as Markdown, JSON, PNG and SVG."""
+"""A reproduced result: a table, a figure, and what a reader must know; written as Markdown, JSON and PNG."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Context:
 
 
 def write_result(result: Result, context: Context, folder: Path) -> list[Path]:
-    """NAME.md, NAME.json, NAME.png and NAME.svg in the folder."""
+    """Write NAME.md, NAME.json and NAME.png into the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{result.name}.{kind}" for kind in ("md", "json", "png", "svg")]
+    paths = [folder / f"{result.name}.{kind}" for kind in ("md", "json", "png")]
     paths[0].write_text(markdown(result, context), encoding="utf8")
     body = {
         "name": result.name, "title": result.title, "rows": result.rows, "paper": result.paper, "notes": result.notes,
@@ -57,7 +57,7 @@ def write_result(result: Result, context: Context, folder: Path) -> list[Path]:
         "date": context.date, "more": {title: list(rows) for title, rows in result.more}, **result.data,
     }  # fmt: skip
     paths[1].write_text(json.dumps(body, indent=1, ensure_ascii=False) + "\n", encoding="utf8")
-    save_figure(result, context, paths[2:])
+    save_figure(result, context, paths[2])
     return paths
 
 
@@ -109,20 +109,19 @@ def cell(value: Any) -> str:
     return str(value).replace("|", "\\|")
 
 
-def save_figure(result: Result, context: Context, paths: Sequence[Path]) -> None:
-    """Draw once, save twice; the caption and the command stand under the figure."""
+def save_figure(result: Result, context: Context, path: Path) -> None:
+    """Draw the figure with its caption and command below it."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    with pyplot.rc_context({"font.size": 10, "axes.grid": True, "grid.alpha": 0.3, "svg.fonttype": "none"}):
+    with pyplot.rc_context({"font.size": 10, "axes.grid": True, "grid.alpha": 0.3}):
         figure = pyplot.figure(figsize=result.size, layout="constrained")
         result.draw(figure)
         figure.suptitle(result.title, fontsize=12)
         figure.supxlabel(foot(result, context), fontsize=7.5, x=0.01, ha="left")
-        for path in paths:
-            figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+        figure.savefig(path, dpi=150)
         pyplot.close(figure)
 
 

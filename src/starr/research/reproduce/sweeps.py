@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from starr.evals.run.bench import Bench, against
+from starr.evals.run.bench import Bench
 from starr.evals.run.runs import Run
 from starr.research.reproduce import paper
 from starr.research.reproduce.figures import BOTH, line_with_band
 from starr.research.reproduce.result import Result
+from starr.research.reproduce.tables import against
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

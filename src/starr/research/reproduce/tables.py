@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-from starr.evals.run.bench import Bench, against, difference
+from starr.evals.run.bench import Bench, Measured, difference
 from starr.evals.run.results import compare
 from starr.evals.run.runs import Run
+from starr.evals.run.store import Sample
+from starr.research.limit import oracle_samples
 from starr.research.reproduce import paper
 from starr.research.reproduce.figures import accuracy_and_speed
 from starr.research.reproduce.result import Result, Row
@@ -127,3 +130,51 @@ def compared(bench: Bench, name: str, title: str, runs: Sequence[Run], theirs: S
         [f"Doubts about the paper's numbers: {paper.DOUBTS[name]}"],
         size=(10.0, 1.6 + 0.75 * len(runs)),
     )
+
+
+def against(bench: Bench, base: Measured, measured: Sequence[Measured]) -> list[dict[str, Any]]:
+    """Table rows: grades, forwards, positions and speed of each run, and its paired difference to the base in both.
+
+    Speed-up three ways, because they differ: in forwards, in positions recomputed, and in seconds of this machine.
+    """
+    limit = oracle_samples(bench)
+    return [row(base, found, limit) for found in measured]
+
+
+def row(base: Measured, found: Measured, limit: Sequence[Sample]) -> dict[str, Any]:
+    """One run's line of a table, compared with the baseline and with the limit's samples over the items they share."""
+    ours, theirs = found.figures, base.figures
+    low, high = ours["both_interval"]
+    pair = None if found is base else compare(found.samples, base.samples)
+    return {
+        "run": found.run.name,
+        "n": ours["n"],
+        "right %": round(100 * ours["right"], 1),
+        "formed %": None if ours["formed"] is None else round(100 * ours["formed"], 1),
+        "both %": round(100 * ours["both"], 1),
+        "95 % interval": f"{100 * low:.1f} to {100 * high:.1f}",
+        "difference": None if pair is None else difference(pair),
+        "McNemar p": None if pair is None else round(pair["mcnemar_p"], 3),
+        "forwards": round(ours["forwards"], 1),
+        "forwards interval": "{:.1f} to {:.1f}".format(*ours["forwards_interval"]),
+        "forwards / limit": round(ratio(found.samples, limit, "forwards"), 2),
+        "positions": round(ours["positions"]),
+        "positions interval": "{:.0f} to {:.0f}".format(*ours["positions_interval"]),
+        "tokens/forward": round(ours["tokens_per_forward"], 2),
+        "tokens/s": round(ours["time"]["tokens_per_second"], 1),
+        "speed-up (forwards)": round(ratio(base.samples, found.samples, "forwards"), 2),
+        "speed-up (positions)": round(ratio(base.samples, found.samples, "positions"), 2),
+        "speed-up (seconds)": round(seconds_each(theirs) / max(seconds_each(ours), 1e-9), 2),
+    }
+
+
+def ratio(first: Sequence[Sample], second: Sequence[Sample], figure: str) -> float:
+    """How many times the second's figure the first's is, over the items that both have."""
+    there = {sample.index: getattr(sample, figure) for sample in second}
+    shared = [sample for sample in first if sample.index in there]
+    return float(sum(getattr(s, figure) for s in shared) / sum(there[s.index] for s in shared))
+
+
+def seconds_each(figures: dict[str, Any]) -> float:
+    """The engine's seconds for one sample."""
+    return float(figures["time"]["seconds"] / figures["n"])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from starr.api import choose
-from starr.decode.strings import cut_at, within
+from starr.decode.text import within
 from starr.named import text_form
 
 if TYPE_CHECKING:
@@ -98,17 +98,15 @@ class Piece:
 
 
 def finish_row(ticket: Ticket, model: Model, likely: int | None = None) -> FinishedRow:
-    """The result of a row that is over: done, stopped by a string, or ended early with what is settled."""
+    """The result of a row that is over: done, or ended early with what is settled."""
     event = ticket.event
     assert event is not None
-    end = cut_at(event.text, ticket.job.stops)
-    text, places, result = event.text[:end], event.places, event.generation
-    if end is not None or not event.done:
-        places = places[: within([event.tokens[place] for place in places], text, model)]
-    stats = event.stats if result is None else result.stats
+    places, stats, result = event.places, event.stats, event.generation
+    if result is None:
+        places = places[: within([event.tokens[place] for place in places], event.text, model)]
     return FinishedRow(
-        text=text,
-        finish_reason="stop" if end is not None else "length" if result is None else result.finish_reason,
+        text=event.text,
+        finish_reason="length" if result is None else result.finish_reason,
         made=event.snapshot.text.made(places),
         forwards=stats.forwards,
         positions=stats.positions,
@@ -138,7 +136,7 @@ def answer_job(job: Job, rows: list[FinishedRow]) -> FinishedJob:
     """The answer of a job whose rows are over."""
     prompts = {id(ticket.request.tokens): ticket.request.start for ticket in job.tickets}
     request = job.tickets[0].request
-    origin = {"strategy": text_form(request.strategy), "cache": text_form(request.cache), "seed": request.seed}
+    origin = {"strategy": text_form(request.strategy), "cache": text_form(request.cache), "seed": request.options.seed}
     return FinishedJob(rows, sum(prompts.values()), origin)
 
 
@@ -227,6 +225,20 @@ class AnswerWriter:
         tops = [{other.text: other.logprob for other in c.likely} | {c.text: c.logprob} for c in chances]
         found = {"tokens": [c.text for c in chances], "token_logprobs": [c.logprob for c in chances]}
         return found | {"top_logprobs": tops, "text_offset": offsets}
+
+
+def dump(value: Any, depth: int = 5) -> Iterator[str]:
+    """JSON in pieces, down to the steps of a trace: other threads run between them."""
+    if depth == 0 or not value or not isinstance(value, dict | list):
+        yield json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return
+    keyed = isinstance(value, dict)
+    between = "{" if keyed else "["
+    for item in value:
+        yield between + (json.dumps(item, ensure_ascii=False) + ":" if keyed else "")
+        yield from dump(value[item] if keyed else item, depth - 1)
+        between = ","
+    yield "}" if keyed else "]"
 
 
 def data_line(body: dict[str, Any]) -> str:

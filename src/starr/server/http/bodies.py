@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
-from starr.decode.prompts.given import Prompt
+from starr.decode.prompts.prepare import Prompt
 from starr.errors import InputError
 from starr.named import check_range
 from starr.options import JSON, options_at
 
 Body = TypeVar("Body", bound=BaseModel)
+Texts = Annotated[list[str], Field(fail_fast=True)]  # a long list of another kind is left at its first item
+Ids = Annotated[list[int], Field(fail_fast=True)]
+ManyIds = Annotated[list[Ids], Field(fail_fast=True)]
 JSON_TYPES: dict[str, Any] = {"str": str, "int": int, "float": float, "bool": bool}
 MODEL = "A name that /v1/models lists; it may be left out."
 MOST_LIKELY = 20  # as OpenAI
@@ -176,9 +179,7 @@ class CompletionBody(Decoding):
     """What ``/v1/completions`` takes."""
 
     kind: ClassVar[str] = "text_completion"
-    prompt: str | list[str] | list[int] | list[list[int]] = Field(
-        description="Text or token ids, or a list of prompts."
-    )
+    prompt: str | Texts | Ids | ManyIds = Field(description="Text or token ids, or a list of prompts.")
     suffix: str | None = Field(None, description="Text after the answer, which then has exactly max_tokens tokens.")
     logprobs: int | None = Field(None, description="How many likeliest tokens to list beside each token, up to 20.")
 
@@ -220,7 +221,7 @@ class DetokenizeBody(Open):
     """What ``/detokenize`` takes."""
 
     model: str | None = Field(None, description=MODEL)
-    tokens: list[int] = Field(description="Token ids; special ones are shown, too.")
+    tokens: Ids = Field(description="Token ids; special ones are shown, too.")
 
 
 def read_messages(messages: list[Message], field: str) -> list[dict[str, str]]:

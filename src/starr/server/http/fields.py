@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
+import json
 import logging
+from collections.abc import Iterable
 from typing import Any
 
 from starr.errors import InputError
 from starr.options import ours
 from starr.server.http.bodies import Open
 
+MOST_NAMED = 20  # ignored fields in a log line and a header
+NEAR = 0.86  # how alike two names must be; min_tokens and max_tokens are less
 log = logging.getLogger("starr.server")
 
 NEUTRAL: dict[str, tuple[Any, ...]] = {
@@ -74,20 +79,32 @@ HARMLESS = {
 
 
 def refuse_fields(body: Open) -> list[str]:
-    """Raise for a field that we cannot serve, or know by another name; return the others, which are ignored."""
+    """Raise for a field that we cannot serve, know by another name, or that is one of ours misspelt.
+
+    Return the others, which are ignored, as text that a log and a header can show.
+    """
     ignored = []
     for name, value in body.extra_fields().items():
         hint = INSTEAD.get(name) or ours(name)
         if name in NEUTRAL:
             if drop_nulls(value) not in NEUTRAL[name]:
                 raise InputError(f"{name} is not supported.", hint=hint or "Leave it out.", param=name)
-        elif hint:
+        elif hint or (hint := name_near(name, type(body).model_fields)):
             raise InputError(f"There is no field {name}.", hint=hint, param=name)
         elif name not in HARMLESS:
-            ignored.append(name)
+            ignored.append(json.dumps(name)[1:41].strip('"'))
     if ignored:
-        log.info("ignored fields: %s", ", ".join(name[:40] for name in sorted(ignored)[:20]))
-    return ignored
+        log.info("ignored fields: %s", ", ".join(sorted(ignored)[:MOST_NAMED]))
+    return sorted(ignored)[:MOST_NAMED]
+
+
+def name_near(name: str, known: Iterable[str]) -> str:
+    """``Did you mean 'strategy'?`` for stratgy, Strategy or strategy_; "" where no field is clearly meant."""
+    plain = {field.replace("_", ""): field for field in known}
+    spelt = name.lower().replace("-", "").replace("_", "")
+    near = difflib.get_close_matches(spelt, plain, n=1, cutoff=NEAR)
+    swapped = [each for each in plain if len(each) > 3 and sorted(each) == sorted(spelt)]
+    return f"Did you mean {plain[[*near, *swapped][0]]!r}?" if near or swapped else ""
 
 
 def drop_nulls(value: Any) -> Any:

@@ -72,7 +72,8 @@ class Guard:
             large = f"The body has {body} bytes or more; at most {self.settings.max_body} are allowed."
             return await refuse(413, large, Connection="close")
         if body is not None:
-            await self.app(scope, replay(body, receive), send)
+            asked = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope  # uvicorn drops the body
+            await self.app(asked, replay(body, receive), send)
         return None
 
     def allowed(self, scope: Scope) -> bool:
@@ -144,7 +145,8 @@ def is_foreign(headers: Mapping[str, str], settings: Settings) -> bool:
     origin = headers.get("origin")
     if origin is None or origin in settings.cors or "*" in settings.cors:
         return False
-    return origin.lower().partition("://")[2] != headers.get("host", "").lower()
+    scheme, _, name = origin.lower().partition("://")
+    return scheme not in ("http", "https") or name != headers.get("host", "").lower()
 
 
 def says_json(headers: Mapping[str, str]) -> bool:

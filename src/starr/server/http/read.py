@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from starr.api import Prompt, request_of
-from starr.decode.check import check_request
+from starr.api import Prompt, build_requests
 from starr.decode.request import Request
 from starr.decode.strategies import strategy
-from starr.errors import InputError, did_you_mean
+from starr.errors import InputError, LengthError, did_you_mean
 from starr.model.load import Model
 from starr.named import check_range, set_options
 from starr.options import Options
@@ -21,6 +20,7 @@ from starr.server.settings import Settings
 
 MOST_CHOICES = 32
 MOST_STOPS = 16
+LONG = 16  # characters for each position of the model: a text that is longer is looked at before it is encoded
 MOST_TRACED = 1 << 19  # cells: canvas positions times steps, over all rows of a request
 
 
@@ -33,7 +33,6 @@ class Asked:
     options: dict[str, Any]  # options of decoding that were given, and the form of the answer among them
     names: dict[str, str]  # options → the fields that set them, where the two differ
     form: Form | None
-    stops: tuple[str, ...]
     suffix: str
     timeout: float
     stream: bool
@@ -58,14 +57,13 @@ def read_body(body: Decoding, model: Model, settings: Settings) -> Asked:
     n = 1 if body.n is None else body.n
     check_range("n", n, 1, MOST_CHOICES)
     form = read_form(body)
-    kind = {"chat": body.kind == ChatBody.kind, "infill": isinstance(body, InfillBody)}
+    kind = {"chat": body.kind == ChatBody.kind, "infill": isinstance(body, InfillBody), "stop": read_stops(body.stop)}
     asked = Asked(
         prompts=body.prompts(),
         n=n,
         options=body.given() | kind | ({} if form is None else {form.option: form.value}),
         names=body.names() | ({} if form is None else {form.option: form.field}),
         form=form,
-        stops=read_stops(body.stop),
         suffix=(body.suffix or "") if isinstance(body, CompletionBody) else "",
         timeout=read_timeout(body.timeout, settings.timeout),
         stream=bool(body.stream),
@@ -116,16 +114,49 @@ def read_timeout(asked: float | None, most: float) -> float:
 
 def build_rows(asked: Asked, model: Model, settings: Settings) -> list[Request]:
     """The rows of a request: ``n`` for each prompt, with seeds that follow each other; every row is watched."""
-    options = build_options(asked, model, settings)
-    rows: list[Request] = []
     for prompt in asked.prompts:
-        first = replace(request_of(model, prompt, options, stream=True), candidates=asked.logprobs or 0)
-        first = add_suffix(first, asked.suffix, model) if asked.suffix else first
-        rows += [replace(first, seed=first.seed + number) for number in range(asked.n)]
-        check_request(rows[-1], model)
+        check_size(prompt, model, asked.names.get("prompt", "prompt"))
+    options = build_options(asked, model, settings)
+    likely = asked.logprobs or 0
+    built = build_requests(model, asked.prompts, options, stream=True, candidates=likely, suffix=asked.suffix)
+    rows = [row.change(seed=options.seed + number) for row in built for number in range(asked.n)]
     if options.trace or asked.logprobs:
         check_traced(rows)
     return rows
+
+
+def is_long(prompt: Prompt, model: Model) -> bool:
+    """Whether a prompt has so many characters or tokens that it is unlikely to fit."""
+    return count_characters(prompt) > LONG * model.spec.max_length
+
+
+def count_characters(prompt: Prompt) -> int:
+    """Characters of a text or of all messages; LONG for each token."""
+    if isinstance(prompt, str):
+        return len(prompt)
+    if prompt and isinstance(prompt[0], int):
+        return LONG * len(prompt)
+    return sum(len(message["content"]) for message in prompt if isinstance(message, Mapping))
+
+
+def check_size(prompt: Prompt, model: Model, field: str = "prompt") -> None:
+    """Raise LengthError for a long prompt that cannot fit, before all of it is encoded.
+
+    Its beginning tells: where that alone needs twice the positions of the model, the whole does not fit.
+    """
+    if not is_long(prompt, model):
+        return
+    most, size = model.spec.max_length, count_characters(prompt)
+    if isinstance(prompt, str):
+        text = prompt
+    elif isinstance(prompt[0], int):
+        raise LengthError(f"The prompt has {len(prompt)} tokens, the model has {most} positions.", param=field)
+    else:
+        text = "".join(piece for piece, _ in model.tokenizer.pieces(prompt))  # type: ignore[arg-type]
+    needed = len(model.tokenizer.encode(text[: LONG * most]))
+    if needed > 2 * most:
+        rule = f"The prompt has {size} characters; the first {LONG * most} need {needed} tokens, the model has {most}"
+        raise LengthError(f"{rule} positions.", hint="Shorten the prompt.", param=field)
 
 
 def build_options(asked: Asked, model: Model, settings: Settings) -> Options:
@@ -134,41 +165,28 @@ def build_options(asked: Asked, model: Model, settings: Settings) -> Options:
     Where a temperature is given and no seed, one is drawn, so that clients who ask twice get two answers; the answer
     names it.
     """
-    given = {**settings.defaults, **asked.options}
-    if model.spec.block_length is not None and "block_length" not in asked.options:
+    own = dict(asked.options)
+    refuse_files(own)
+    given = {**settings.defaults, **own}
+    if model.spec.block_length is not None and "block_length" not in own:
         given.pop("block_length", None)  # a block-causal model has blocks of its own
-    refuse_files(asked.options)
     if given.get("temperature", 0) > 0 and "seed" not in given:
         given["seed"] = secrets.randbelow(1 << 31)
     return Options(**given)
 
 
 def refuse_files(given: dict[str, Any]) -> None:
-    """Raise where a text form names a file of the server: as a whole, or in an option of the strategy."""
+    """Raise where a text form names a file of the server: as a whole, or in an option of the strategy.
+
+    The strategy is parsed here, and nowhere again.
+    """
     for name, value in given.items():
         if isinstance(value, str) and value.startswith("@") and name != "regex":
             raise InputError(f"{name} cannot be read from a file here.", hint="Write it out.", param=name)
     if "strategy" in given:
-        chosen = strategy(given["strategy"])
+        chosen = given["strategy"] = strategy(given["strategy"])
         for name in sorted(chosen.files.intersection(set_options(chosen))):
             raise InputError(f"{chosen.name}: {name} cannot be read from a file here.", param="strategy")
-
-
-def add_suffix(row: Request, suffix: str, model: Model) -> Request:
-    """The row with a text after its canvas, which the model sees and the answer leaves out."""
-    if model.spec.block_length is not None:
-        raise InputError("suffix cannot be used: a block-causal model does not see what follows.", param="suffix")
-    if row.constraint is not None or not row.ends:
-        raise InputError("suffix cannot be used with ice or a structured answer.", param="suffix")
-    tokens = model.tokenizer.encode(suffix)
-    return replace(
-        row,
-        tokens=row.tokens + tokens,
-        masked=row.masked + [False] * len(tokens),
-        tail=len(tokens),
-        ends=False,
-        sampling=replace(row.sampling, eos="never"),
-    )
 
 
 def check_traced(rows: list[Request]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from starr.decode.prompts.given import Prompt
+from starr.decode.prompts.prepare import Prompt
 from starr.errors import InputError
 from starr.server.http.answers import AnswerWriter, Chance, FinishedJob, Piece
 from starr.server.http.bodies import ChatBody, Form, LikelyTokens, Message, read_format, read_messages

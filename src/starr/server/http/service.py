@@ -21,15 +21,15 @@ from weakref import WeakValueDictionary
 from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
-from starr.decode.request import check_ids
+from starr.decode.prompts.prepare import Prompt, check_ids
 from starr.decode.trace import Trace
-from starr.errors import InputError
+from starr.errors import InputError, LengthError
 from starr.model.load import Model
 from starr.server.errors import Gone, Late, Missing, Unavailable, rename_field
-from starr.server.http.answers import AnswerWriter, FinishedJob, answer_choice, answer_job, finish_row
+from starr.server.http.answers import AnswerWriter, answer_choice, answer_job, dump, finish_row
 from starr.server.http.bodies import Decoding, DetokenizeBody, TokenizeBody, read_messages
 from starr.server.http.fields import refuse_fields
-from starr.server.http.read import MOST_TRACED, Asked, build_rows, check_model, read_body
+from starr.server.http.read import LONG, MOST_TRACED, Asked, build_rows, check_model, check_size, is_long, read_body
 from starr.server.http.responses import ResponsesBody, ResponseWriter
 from starr.server.http.streams import Stream, Streamed
 from starr.server.metrics import Metrics
@@ -38,8 +38,9 @@ from starr.server.queue.pool import Pool
 from starr.server.settings import Settings
 
 KEPT_TRACES = 8
+IGNORED = "X-Starr-Ignored-Fields"
 PLANNERS = 2  # threads for ordinary requests, and for forms whose automaton is kept
-COMPILERS = 2  # for new forms
+COMPILERS = 2  # for new forms and for long prompts
 CHOOSERS = 2  # for choices with probabilities, which is a forward
 T = TypeVar("T")
 log = logging.getLogger("starr.server")
@@ -94,6 +95,16 @@ class Service:
             self._ready.pool.stop(self.settings.grace)
 
     @property
+    def pending(self) -> int:
+        """Rows that wait or are decoded."""
+        return 0 if self._ready is None else self._ready.pool.running + self._ready.pool.waiting
+
+    def hurry(self) -> None:
+        """End running requests with what is settled."""
+        if self._ready is not None:
+            self._ready.pool.end_rows()
+
+    @property
     def ready(self) -> Ready:
         """What exists once the model is loaded; raises Unavailable before."""
         if self._ready is None:
@@ -108,9 +119,16 @@ class Service:
             raise Unavailable(trouble, hint="Start the server again.")
 
     async def answer(self, body: Decoding, request: Request) -> Response:
+        """Answer, and name the fields that were ignored."""
+        ignored = refuse_fields(body)
+        response = await self.decode(body, request)
+        if ignored:
+            response.headers[IGNORED] = ", ".join(ignored)
+        return response
+
+    async def decode(self, body: Decoding, request: Request) -> Response:
         """Read, queue, and answer whole or as a stream."""
         began, ready = monotonic(), self.ready
-        refuse_fields(body)
         asked = read_body(body, ready.model, self.settings)
         writer = writer_for(body, asked, ready.model)
         request.state.log["id"] = writer.id
@@ -123,8 +141,8 @@ class Service:
             raise rename_field(error, asked.names) from None
         ready.pool.submit(job)
 
-        def close() -> FinishedJob | None:
-            return self.close(job, writer.id, None if asked.stream else asked.logprobs, request.state.log)
+        def close() -> None:
+            self.close(job, writer.id, request.state.log)
 
         if asked.stream:
             stream = Stream(job, writer, asked, self.settings.ping, self.settings.frame)
@@ -132,18 +150,24 @@ class Service:
         try:
             await finish(job, request)
         finally:
-            answer = close()
-        assert answer is not None
-        return JSONResponse(writer.whole(answer))
+            close()
+        if job.tickets[0].request.kept:  # a trace, or likely tokens: large enough to keep the event loop from others
+            return await asyncio.to_thread(respond, job, writer, asked.logprobs)
+        return respond(job, writer, asked.logprobs)
 
     async def build_job(self, asked: Asked, began: float) -> Job:
-        """The rows of a request; only a form without an automaton waits for the threads that compile."""
+        """The rows of a request; a form without an automaton waits for the threads that compile."""
         form = form_text(asked)
-        threads = self.planners if form is None or form in self.automata else self.compilers
+        new = form is not None and form not in self.automata
+        threads = self.compilers if new else self.threads_for(*asked.prompts)
         rows = await self.within(asked.timeout, threads, build_rows, asked, self.ready.model, self.settings)
         if form is not None:
             self.automata[form] = rows[0].constraint
-        return Job(rows, asked.stops, asked.timeout, asked.timeout - (monotonic() - began))
+        return Job(rows, asked.timeout, asked.timeout - (monotonic() - began))
+
+    def threads_for(self, *prompts: Prompt) -> ThreadPoolExecutor:
+        """The threads that read these prompts."""
+        return self.compilers if any(is_long(prompt, self.ready.model) for prompt in prompts) else self.planners
 
     async def within(
         self, seconds: float, threads: ThreadPoolExecutor, work: Callable[..., T], *arguments: object
@@ -156,20 +180,19 @@ class Service:
             rule = f"The request was not read within {seconds:g} seconds."
             raise Late(rule, hint="Send a smaller request.") from None
 
-    def close(self, job: Job, id: str, likely: int | None, entry: dict[str, Any]) -> FinishedJob | None:
+    def close(self, job: Job, id: str, entry: dict[str, Any]) -> None:
         """Let go of a job, however it ended: count it, keep its trace for a while, note its size in the access log."""
         metrics = self.ready.metrics
         self.ready.pool.release(job)
         if not job.over or job.failed:
             (metrics.failed if job.failed or job.late else metrics.left).inc()
-            return None
-        rows = [finish_row(ticket, self.ready.model, likely) for ticket in job.tickets]
+            return
+        rows = [finish_row(ticket, self.ready.model) for ticket in job.tickets]
         metrics.count(job, rows)
         answer = answer_job(job, rows)
         entry.update(prompt_tokens=answer.prompt_tokens, tokens=answer.usage["completion_tokens"])
         if rows[0].trace is not None:
             self.keep(id, rows[0].trace)
-        return answer
 
     def keep(self, id: str, trace: Trace) -> None:
         """Keep a trace for the viewer; the oldest are dropped, so that all together are no larger than one may be."""
@@ -195,19 +218,25 @@ class Service:
         if (body.prompt is None) == (body.messages is None):
             raise InputError("Give either prompt or messages.", param="prompt")
 
+        told = None if body.messages is None else read_messages(body.messages, "messages")
+        prompt: Any = body.prompt or "" if told is None else told
+
         def encode() -> dict[str, Any]:
-            told = None if body.messages is None else read_messages(body.messages, "messages")
-            tokens = model.tokenizer.encode(body.prompt or "") if told is None else model.tokenizer.chat(told)
+            check_size(prompt, model, "prompt" if told is None else "messages")
+            tokens = model.tokenizer.encode(prompt) if told is None else model.tokenizer.chat(told)
             strings = [model.tokenizer.piece(token) for token in tokens]
             size = {"count": len(tokens), "max_model_len": model.spec.max_length}
             return size | {"tokens": tokens, "token_strs": strings}
 
-        return await self.within(self.settings.timeout, self.planners, encode)
+        return await self.within(self.settings.timeout, self.threads_for(prompt), encode)
 
     async def detokenize(self, body: DetokenizeBody) -> dict[str, Any]:
         """The text of tokens, special ones included."""
         model = self.ready.model
         check_model(body.model, model)
+        if len(body.tokens) > LONG * model.spec.max_length:
+            rule = f"{len(body.tokens)} tokens are too many; at most {LONG * model.spec.max_length} are allowed."
+            raise LengthError(rule, param="tokens")
         check_ids(body.tokens, model.spec.shape.vocab_size)
         text = await self.within(self.settings.timeout, self.planners, model.tokenizer.decode, body.tokens, False)
         return {"prompt": text}
@@ -227,6 +256,13 @@ def writer_for(body: Decoding, asked: Asked, model: Model) -> AnswerWriter:
     if isinstance(body, ResponsesBody):
         return ResponseWriter(model, body.kind, echoed=body.echoed())
     return AnswerWriter(model, body.kind, asked.include_usage)
+
+
+def respond(job: Job, writer: AnswerWriter, likely: int | None) -> Response:
+    """The whole answer of a job whose rows are over."""
+    rows = [finish_row(ticket, writer.model, likely) for ticket in job.tickets]
+    content = "".join(dump(writer.whole(answer_job(job, rows))))
+    return Response(content, media_type="application/json")
 
 
 def form_text(asked: Asked) -> str | None:

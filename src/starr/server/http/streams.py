@@ -13,20 +13,20 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from starr.decode.result import Event
-from starr.decode.strings import before_stop, sendable, within
+from starr.decode.text import before_stop, within
 from starr.decode.trace import record_dict
 from starr.errors import StarrError
 from starr.server.errors import error_body, error_object
 from starr.server.http.answers import AnswerWriter, Chance, Piece, answer_job, finish_row, read_chances
 from starr.server.http.read import Asked
 from starr.server.queue.job import Job, Ticket
+from starr.server.settings import PING
 from starr.viewer.words import MASK
 
 if TYPE_CHECKING:
     from starr.model.load import Model
 
 log = logging.getLogger("starr.server")
-PING = ": ping\n\n"
 
 
 @dataclass(slots=True)
@@ -60,12 +60,13 @@ class Stream:
         try:
             async for news in self.job.changes(self.ping):
                 if not news:
-                    yield PING
+                    yield PING.decode()
                     continue
                 for index, ticket in enumerate(self.job.tickets):
                     for piece in self.news(index, ticket):
                         for line in self.writer.tell(piece):
                             yield line
+                        await asyncio.sleep(0)  # many pieces at once must not keep the event loop from others
                 if self.asked.diffusing:
                     await asyncio.sleep(self.frame)
             rows = [finish_row(ticket, self.model) for ticket in self.job.tickets]
@@ -96,7 +97,7 @@ class Stream:
         elif self.asked.diffusing:
             yield Piece(index, frame_text(ticket, event, self.model), more=canvas_of(event))
         else:
-            yield from self.delta(index, sendable(event.text, self.job.stops), event)
+            yield from self.delta(index, event.text, event)
 
     def delta(self, index: int, text: str, event: Event) -> Iterator[Piece]:
         """A piece with the text that is new, if any."""
@@ -136,7 +137,7 @@ def frame_text(ticket: Ticket, event: Event, model: Model) -> str:
     for masked, run in groupby(cells, key=lambda cell: cell[1]):
         tokens = [token for token, _ in run]
         text += MASK * len(tokens) if masked else model.tokenizer.decode(tokens)
-    return before_stop(text, ticket.job.stops)
+    return before_stop(text, ticket.request.options.stop)
 
 
 def canvas_of(event: Event) -> dict[str, Any]:
@@ -153,6 +154,7 @@ class Streamed(StreamingResponse):
         self.close, self.patience = close, patience
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"]["streams"] = True  # so that the connection may send a ping of its own
         try:
             async with asyncio.timeout(self.patience):  # decoding has its own deadline; this one is for the reader
                 await super().__call__(scope, receive, send)

@@ -13,7 +13,6 @@ from time import monotonic
 
 from starr.decode.request import Request
 from starr.decode.result import Event, KeptStep
-from starr.decode.strings import cut_at
 from starr.errors import StarrError
 from starr.server.errors import Late
 
@@ -44,8 +43,7 @@ class Ticket:
             self.steps.append(event.kept)
         if self.first_text_at is None and event.text:
             self.first_text_at = monotonic()
-        stopped = not self.request.trace and cut_at(event.text, self.job.stops) is not None
-        if event.done or stopped:
+        if event.done:
             self.ended_at = monotonic()
         self.job.wake()
         return self.over
@@ -60,11 +58,8 @@ class Ticket:
 class Job:
     """The rows of one HTTP request."""
 
-    def __init__(
-        self, requests: Sequence[Request], stops: Sequence[str], timeout: float, left: float | None = None
-    ) -> None:
+    def __init__(self, requests: Sequence[Request], timeout: float, left: float | None = None) -> None:
         """``left`` are the seconds of ``timeout`` that planning did not use."""
-        self.stops = tuple(stops)
         self.tickets = [Ticket(request, self) for request in requests]
         self.deadline = monotonic() + (timeout if left is None else left)
         self.timeout = timeout

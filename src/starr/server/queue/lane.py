@@ -34,7 +34,7 @@ def cost(request: Request, longest: int) -> int:
     """Positions of the row's largest forward: two canvases under guidance, drafts, the whole context if it grows."""
     needs = request.strategy.needs()
     length = longest if needs.get("growth") else len(request.tokens)
-    doubled = request.sampling.guidance > 0 or needs.get("shadow")
+    doubled = request.options.guidance > 0 or needs.get("shadow")
     return length * (2 if doubled else 1) * (1 + int(needs.get("drafts", 0)))
 
 
@@ -91,8 +91,6 @@ class Lane:
             for event in events:
                 if self.running[event.id].receive(event):
                     del self.running[event.id]
-                    if not event.done:
-                        self.engine.cancel(event.id)
 
     @contextmanager
     def surviving(self) -> Iterator[None]:

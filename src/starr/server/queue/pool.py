@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from starr.errors import WorkError
 from starr.model.threads import MACHINE
 from starr.server.errors import Full, Unavailable
-from starr.server.queue.job import Job, Ticket
+from starr.server.queue.job import Job
 from starr.server.queue.lane import Worker, cost
 from starr.server.settings import Settings
 
@@ -124,11 +124,11 @@ class Pool:
             worker.close()
         for worker in self.workers:
             worker.thread.join(timeout=max(0.0, end - monotonic()))
+        self.end_rows()
+
+    def end_rows(self) -> None:
+        """End every row with what is settled, or with an error where nothing is."""
         for worker in self.workers:
             for ticket in worker.tickets:
-                end_early(ticket)
-
-
-def end_early(ticket: Ticket) -> None:
-    """End a row with what is settled, or with an error where nothing is."""
-    ticket.end(None if ticket.event else WorkError("The server shut down before the answer began."))
+                ticket.end(None if ticket.event else WorkError("The server shut down before the answer began."))
+            worker.wake()

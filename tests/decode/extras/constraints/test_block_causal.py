@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -24,7 +23,7 @@ from benchmarks.structured_runs import (
     usable,
 )
 from starr.api import run_all
-from starr.decode.check import check_request
+from starr.decode.request import check_request
 from starr.errors import InputError
 from starr.model.load import load
 from tests.decode.test_blocks import WHOLE
@@ -146,7 +145,7 @@ def test_released_formats_keep_schemas_expressions_and_choices(family, tmp_path)
     wanted = [{"json_schema": SCHEMA}, {"regex": r"-?[0-9]{1,5}(\.[0-9]{2})?"}, {"choices": ["yes", "no", "perhaps"]}]
     prompts = [[65 + place % 20 for place in range(length)] for length in (1, block - 1, block, block + 1)]
     rows = [constrained(model, prompt, max_tokens=70, **each) for prompt in prompts for each in wanted]
-    rows += [replace(row, seed=1) for row in rows[:3]]
+    rows += [row.change(seed=1) for row in rows[:3]]
     together = run_all(model, rows, 7)
     for row, found in zip(rows, together, strict=True):
         assert model.spec.mask_id not in found.tokens

@@ -10,10 +10,10 @@ import pytest
 import starr
 from benchmarks.structured_runs import EXPRESSIONS, caches, constrained, draw, fault, model_of, runs, usable
 from starr.api import run_all
-from starr.decode.check import check_request
 from starr.decode.engine import Engine
 from starr.decode.extras.constraints.guest import RowWalk, reconcile
 from starr.decode.extras.constraints.walks import GOES_ON, MASK
+from starr.decode.request import check_request
 from starr.decode.trace import check_trace
 from starr.decode.view import Action
 from starr.errors import InputError

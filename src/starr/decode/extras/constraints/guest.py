@@ -52,7 +52,7 @@ class Constraints(Guest):
         super().__init__(model, requests, rows)
         self.constraints: list[Constraint] = [r.constraint for r in self.requests if r.constraint is not None]
         self.tables = [constraint.table(model.device) for constraint in self.constraints]
-        self.never = torch.tensor([r.sampling.eos == "never" for r in self.requests], device=model.device)
+        self.never = torch.tensor([r.options.eos == "never" for r in self.requests], device=model.device)
         self.at_once = [any(rule.ends_now() for rule in r.rules) for r in self.requests]
         self.watched = [any(len(rule.watches(r)) for rule in r.rules) for r in self.requests]
         self.walks: list[RowWalk] = []
@@ -96,11 +96,11 @@ class Constraints(Guest):
         seen, proposed = canvas.last.seen[part].long(), self.classes(canvas.last.proposal[part])
         rows = torch.cat([figures, symbols, as_mask, proposed, seen], dim=1).tolist()
         self.walks = [self.walk_row(k, row, canvas.columns) for k, row in enumerate(rows)]
-        if not any(request.trace for request in self.requests):
+        if not any(request.options.trace for request in self.requests):
             return canvas
         note = torch.zeros_like(canvas.tokens)
         for k, each in enumerate(self.walks):
-            if self.requests[k].trace:
+            if self.requests[k].options.trace:
                 numbers = [self.constraints[k].number_set(each.walk, position) for position in range(*each.window)]
                 columns = slice(each.start + each.window[0], each.start + each.window[1])
                 note[self.rows[k], columns] = torch.tensor(numbers, dtype=note.dtype, device=note.device)
@@ -222,7 +222,7 @@ def list_symbols(request: Request) -> list[int]:
     """List the symbols of a row's canvas, without the positions that the result leaves out."""
     assert request.constraint is not None
     class_of = request.constraint.automaton.class_of
-    never = request.sampling.eos == "never"
+    never = request.options.eos == "never"
     parts = zip(request.tokens, request.masked, request.endless, strict=True)
     whole = [(GOES_ON if never or endless else MASK) if masked else int(class_of[t]) for t, masked, endless in parts]
     return whole[request.start : len(whole) - request.surplus]

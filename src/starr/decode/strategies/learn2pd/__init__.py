@@ -12,7 +12,7 @@ there. The release holds the filter's weights and not its class; ours has one hi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import torch
@@ -20,7 +20,7 @@ from torch import Tensor
 
 from starr.decode.ranking import best_of, with_best
 from starr.decode.strategies.base import KnownModel, Strategy
-from starr.decode.strategies.fitted import check_fitted_on, on_device
+from starr.decode.strategies.fitted import bind_fitted
 from starr.decode.strategies.ids import is_one_of
 from starr.decode.strategies.learn2pd.filter import BlockFilter, find_filter
 from starr.decode.strategies.sweep import SURE, Sweep
@@ -51,10 +51,7 @@ class Learn2PD(Strategy):
 
     def bind(self, model: KnownModel) -> Self:
         """A copy with its filter and the model's end-of-text ids."""
-        fitted = self.fitted or find_filter(self.filter, model)
-        if not self.foreign:
-            check_fitted_on(model, fitted.fitted_on, "filter", FOREIGN)
-        return replace(self, fitted=on_device(fitted, model), ends=model.spec.eos_ids)
+        return bind_fitted(self, model, self.fitted or find_filter(self.filter, model), "filter", FOREIGN)
 
     def needs(self) -> Mapping[str, float]:
         return {"shortening": self.cut}

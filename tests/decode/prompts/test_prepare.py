@@ -2,7 +2,7 @@
 
 import pytest
 
-from starr.decode.prompts.given import is_many
+from starr.decode.prompts.prepare import is_many
 from starr.errors import InputError
 
 
