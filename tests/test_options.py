@@ -2,6 +2,7 @@
 
 import dataclasses
 import inspect
+import re
 import subprocess
 import sys
 import textwrap
@@ -51,7 +52,9 @@ def test_a_new_option_is_a_keyword_with_its_bounds():
         except InputError as error:
             print(error)
     """)
-    assert said.splitlines() == ["0.5", "0.5", "0.5", "True", "wildness must be within [0, 2], got 3."]
+    *found, refused = said.splitlines()
+    assert found == ["0.5", "0.5", "0.5", "True"]
+    assert re.findall(r"wildness|\d", refused) == ["wildness", "0", "2", "3"]
 
 
 def test_a_new_option_is_a_flag_of_every_verb_that_decodes():
@@ -101,7 +104,7 @@ def test_a_new_option_is_a_setting_of_evaluations():
             print(error)
     """)
     assert said.splitlines()[0] == "0.75"
-    assert "folder was made with wildness 0.5, this evaluation has 0.75" in said
+    assert re.search(r"folder .*wildness 0\.5.* 0\.75", said)
 
 
 def test_a_new_option_travels_from_every_door_to_its_reader():
