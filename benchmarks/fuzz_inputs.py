@@ -23,12 +23,12 @@ from typing import Any
 from fastapi.testclient import TestClient
 
 import starr
-from starr.decode.extras.constraints.compiled import bytes_automaton
-from starr.decode.extras.constraints.expression import wanted
+from starr.decode.extras.constraints.compile import compile_for, write_expression
+from starr.decode.extras.constraints.expression import parse_constraint
 from starr.decode.trace import read as read_trace
 from starr.errors import InputError, StarrError
 from starr.model.files.weights import open_weights, read_headers
-from starr.model.load import read_folder
+from starr.model.load import Model, read_folder
 from starr.model.text.chat import DREAM_TEMPLATE, LLADA_TEMPLATE
 from starr.model.text.templates import chat_template
 from starr.server.http.app import create_app
@@ -123,9 +123,12 @@ def kinds() -> Iterator[dict[str, Kind]]:
                 "template": ([LLADA_TEMPLATE.encode(), DREAM_TEMPLATE.encode()], read_template),
                 "schema": (
                     [json.dumps(each).encode() for each in SCHEMAS],
-                    lambda data: read_form("json_schema", data),
+                    lambda data: read_form(model, "json_schema", data),
                 ),
-                "regex": ([b"(a|b){2,4}[^c-e]\\d+x?", b"(?:\\w+ )*\\p{L}\\."], lambda data: read_form("regex", data)),
+                "regex": (
+                    [b"(a|b){2,4}[^c-e]\\d+x?", b"(?:\\w+ )*\\p{L}\\."],
+                    lambda data: read_form(model, "regex", data),
+                ),
                 "trace": ([json.dumps(make(length=6)).encode()], lambda data: draw_trace(Path(place), data)),
                 "http": (
                     [json.dumps([path, body]).encode() for path, body in BODIES.items()],
@@ -165,13 +168,13 @@ def read_template(data: bytes) -> None:
     chat_template(data.decode(errors="replace")).text(CHAT, {"bos_token": "<s>"})
 
 
-def read_form(kind: str, data: bytes) -> None:
+def read_form(model: Model, kind: str, data: bytes) -> None:
     """Translate a constraint; the compiler, a process of its own, sees one of eight."""
-    asked = wanted(**{kind: data.decode(errors="replace")})
+    asked = parse_constraint(**{kind: data.decode(errors="replace")})
     if asked is not None:
-        asked.expression()
+        write_expression(asked)
         if sum(data) % 8 == 0:
-            bytes_automaton(asked)
+            compile_for(model, asked)
 
 
 def draw_trace(place: Path, data: bytes) -> None:
