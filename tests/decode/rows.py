@@ -74,9 +74,23 @@ def step_of(canvas: Canvas, action: list[list[int]], **more) -> Step:
     done, verdict = torch.tensor(action, dtype=torch.int8), more.pop("verdict", None)
     window = window_index(canvas, done.shape[1])
     view = StepView(
-        *(getattr(canvas, name).gather(1, window) for name in ("tokens", "masked", "frozen", "proposal")),
-        *(getattr(canvas, name).gather(1, window) for name in ("confidence", "best")),
-        step=canvas.step, width=canvas.window_end - canvas.window_start, windows=canvas.windows, block=canvas.block,
-    )  # fmt: skip
+        *(getattr(canvas, name).gather(1, window) for name in ("tokens", "masked", "frozen")),
+        *(getattr(canvas.last, name).gather(1, window) for name in ("proposal", "confidence", "best")),
+        step=canvas.window.step,
+        width=canvas.window.end - canvas.window.start,
+        windows=canvas.rules.windows,
+        block=canvas.rules.block,
+    )
     last = canvas.total >= canvas.limit - 1
     return Step(canvas, window, view, view, Decision(done, **more), verdict, last, done, view.proposal)
+
+
+def put(canvas: Canvas, **given: torch.Tensor) -> Canvas:
+    """The canvas with these fields, wherever it has them; ``window_start`` and ``window_end`` are the window's."""
+    parts = {name: {} for name in ("window", "last", "done", "rules")}
+    own = {}
+    for name, value in given.items():
+        short = name.removeprefix("window_")
+        homes = ["window"] if short != name else [part for part in parts if hasattr(getattr(canvas, part), name)]
+        (parts[homes[0]] if homes else own)[short] = value
+    return replace(canvas, **own, **{part: replace(getattr(canvas, part), **new) for part, new in parts.items()})

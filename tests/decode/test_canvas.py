@@ -23,7 +23,7 @@ def test_rows_joined_and_selected_are_the_rows_alone():
     assert both.frozen[1, narrow.columns :].all()
     again = trim(select(both, torch.tensor([1])), narrow.columns)
     assert torch.equal(again.tokens, narrow.tokens)
-    assert torch.equal(again.window_end, narrow.window_end)
+    assert torch.equal(again.window.end, narrow.window.end)
 
 
 def test_notes_follow_their_rows_and_are_zero_elsewhere():

@@ -6,7 +6,7 @@ import torch
 
 from starr.decode.query import Wishes, observable, plan_query, queries
 from starr.decode.settings import settings_of
-from tests.decode.rows import canvas_of, hold, plan_of, request
+from tests.decode.rows import canvas_of, hold, plan_of, put, request
 
 
 def test_wishes_add_to_what_the_cache_and_the_strategy_want():
@@ -36,8 +36,8 @@ def test_held_tokens_are_observed_only_where_the_strategy_revokes():
 
 def test_a_cache_queries_what_the_buffer_lacks_what_changed_and_what_it_wants():
     row = request("____", cache="dual", block_length=2)
-    canvas = replace(canvas_of(row), buffered=torch.ones(1, 6).bool(), step=torch.tensor([1]))
-    canvas = replace(canvas, seen=canvas.in_window)
+    canvas = put(canvas_of(row), buffered=torch.ones(1, 6).bool(), step=torch.tensor([1]))
+    canvas = put(canvas, seen=canvas.in_window)
     assert queries(canvas, [(row.cache, torch.tensor([0]))], False)[0].tolist() == [0, 1, 1, 0, 0, 0]
     lacking = replace(canvas, buffered=canvas.buffered & (canvas.column_index != 4))
     assert queries(lacking, [(row.cache, torch.tensor([0]))], False)[0].tolist() == [0, 1, 1, 0, 1, 0]
@@ -45,8 +45,8 @@ def test_a_cache_queries_what_the_buffer_lacks_what_changed_and_what_it_wants():
 
 def test_shifted_logits_query_the_position_before_and_observe_the_one_behind():
     row = request("____", cache="dual", block_length=2)
-    canvas = replace(canvas_of(row), buffered=torch.ones(1, 6).bool(), step=torch.tensor([1]))
-    query = queries(replace(canvas, seen=canvas.in_window), [(row.cache, torch.tensor([0]))], True)
+    canvas = put(canvas_of(row), buffered=torch.ones(1, 6).bool(), step=torch.tensor([1]))
+    query = queries(put(canvas, seen=canvas.in_window), [(row.cache, torch.tensor([0]))], True)
     assert query[0].tolist() == [1, 1, 1, 0, 0, 0]
     assert observable(torch.tensor([[True, False, False]]), True).tolist() == [[False, True, False]]
 

@@ -7,7 +7,7 @@ import torch
 from starr.decode.canvas import window_index
 from starr.decode.propose import Proposals
 from starr.decode.view import Action, StepView, actions, build_view, commits, remember, window_logits
-from tests.decode.rows import call_of, canvas_of, hold, request
+from tests.decode.rows import call_of, canvas_of, hold, put, request
 
 
 def view() -> StepView:
@@ -46,18 +46,18 @@ def remembered(canvas, row, found=None, **more):
 def test_masks_get_the_proposals_confidence_and_held_tokens_their_own():
     row = request("__", strategy="starr")
     canvas, _, _ = remembered(hold(canvas_of(row), 0, 2), row)
-    assert canvas.proposal[0, 1:3].tolist() == [20, 21]
-    assert canvas.confidence[0, 1:3].tolist() == [1 / 16, 1 / 16], "2/16 halved: of the held token"
-    assert canvas.seen[0, 1:3].all()
+    assert canvas.last.proposal[0, 1:3].tolist() == [20, 21]
+    assert canvas.last.confidence[0, 1:3].tolist() == [1 / 16, 1 / 16], "2/16 halved: of the held token"
+    assert canvas.last.seen[0, 1:3].all()
     assert canvas.buffered[0].tolist() == [True, True, True, False]
 
 
 def test_what_was_not_observed_keeps_its_last_proposal():
     row = request("__")
     canvas = canvas_of(row)
-    canvas = replace(hold(canvas, 0, 2), confidence=torch.full_like(canvas.confidence, 0.5))
+    canvas = put(hold(canvas, 0, 2), confidence=torch.full_like(canvas.last.confidence, 0.5))
     canvas, _, _ = remembered(canvas, row)
-    assert canvas.confidence[0].tolist() == [0.5, 1 / 16, 0.5, 0.5]
+    assert canvas.last.confidence[0].tolist() == [0.5, 1 / 16, 0.5, 0.5]
 
 
 def test_the_view_shows_the_window_and_only_the_signals_asked_for():

@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from starr.decode.canvas import Canvas
+from starr.decode.canvas import Canvas, Window
 from starr.decode.stops.base import Verdict
 
 
@@ -28,24 +28,23 @@ def advance(canvas: Canvas, eos_ids: Tensor) -> tuple[Canvas, Tensor]:
     all of it.
     """
     closed = ~(canvas.masked & canvas.in_window).any(dim=1)
-    waits = canvas.late | (closed & canvas.kept_open)
-    closed = closed & ~canvas.kept_open
+    waits = canvas.rules.late | (closed & canvas.window.kept_open)
+    closed = closed & ~canvas.window.kept_open
     first_mask = first_true(canvas.masked)
     finished = closed & (first_mask == canvas.columns)
-    enough = (canvas.ends & ended(canvas, first_mask, eos_ids)) | (first_mask >= canvas.goal)
+    enough = (canvas.rules.ends & ended(canvas, first_mask, eos_ids)) | (first_mask >= canvas.goal)
     done = finished | (enough & (closed | ~waits))
     begin, end = next_window(canvas, first_mask)
     opens = closed & ~done
     last = canvas.total >= canvas.limit - 1
-    canvas = replace(
-        canvas,
-        window_start=torch.where(opens, begin, canvas.window_start),
-        window_end=torch.where(last, canvas.length, torch.where(opens, end, canvas.window_end)),
-        step=torch.where(opens, 0, canvas.step),
-        kept_open=torch.zeros_like(canvas.kept_open),
-        seen=canvas.seen & ~opens[:, None],
+    window = Window(
+        start=torch.where(opens, begin, canvas.window.start),
+        end=torch.where(last, canvas.length, torch.where(opens, end, canvas.window.end)),
+        step=torch.where(opens, 0, canvas.window.step),
+        kept_open=torch.zeros_like(canvas.window.kept_open),
     )
-    return canvas, done
+    seen = canvas.last.seen & ~opens[:, None]
+    return replace(canvas, window=window, last=replace(canvas.last, seen=seen)), done
 
 
 def next_window(canvas: Canvas, first_mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -54,12 +53,12 @@ def next_window(canvas: Canvas, first_mask: Tensor) -> tuple[Tensor, Tensor]:
     Windows end at multiples of the block from the row's origin. Only the first may begin between two of them.
     Windows that look back begin at the canvas's start.
     """
-    between = ((canvas.window_end - canvas.origin) % canvas.block).masked_fill(canvas.lookahead, 0)
-    anchor = canvas.window_end - between
-    skipped = (first_mask - anchor).div(canvas.block, rounding_mode="floor").clamp(min=0)
-    begin = anchor + skipped * canvas.block
-    end = torch.where(canvas.lookahead, canvas.length, (begin + canvas.block).minimum(canvas.length))
-    return torch.where(canvas.lookback, canvas.start, begin.maximum(canvas.window_end)), end
+    rules, last = canvas.rules, canvas.window.end
+    anchor = last - ((last - rules.origin) % rules.block).masked_fill(rules.lookahead, 0)
+    skipped = (first_mask - anchor).div(rules.block, rounding_mode="floor").clamp(min=0)
+    begin = anchor + skipped * rules.block
+    end = torch.where(rules.lookahead, canvas.length, (begin + rules.block).minimum(canvas.length))
+    return torch.where(rules.lookback, rules.start, begin.maximum(last)), end
 
 
 def ended(canvas: Canvas, first_mask: Tensor, eos_ids: Tensor) -> Tensor:
@@ -72,8 +71,8 @@ def move_end(canvas: Canvas, end: Tensor | None) -> Canvas:
     """Let a decision set the window's end (B,), as a number of positions after its start; negative keeps it."""
     if end is None:
         return canvas
-    asked = (canvas.window_start + end.clamp(min=1)).minimum(canvas.length)
-    return replace(canvas, window_end=torch.where(end < 0, canvas.window_end, asked))
+    asked = (canvas.window.start + end.clamp(min=1)).minimum(canvas.length)
+    return replace(canvas, window=replace(canvas.window, end=torch.where(end < 0, canvas.window.end, asked)))
 
 
 def stop_after(canvas: Canvas, verdict: Verdict | None) -> Canvas:
@@ -87,4 +86,4 @@ def stop_after(canvas: Canvas, verdict: Verdict | None) -> Canvas:
 def settled_until(canvas: Canvas, revokes: Tensor) -> Tensor:
     """(B,) int64: columns before this can never change again (``revokes`` (B,) bool: held tokens are revocable)."""
     first_mask = first_true(canvas.masked).minimum(canvas.length)
-    return torch.where(revokes, canvas.window_start.minimum(first_mask), first_mask)
+    return torch.where(revokes, canvas.window.start.minimum(first_mask), first_mask)

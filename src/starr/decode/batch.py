@@ -95,7 +95,7 @@ class Batch:
         self.canvas = trim(join(*parts) if len(parts) == 2 else parts[0], columns)
         self.settings = settings_of(requests, device, shift=self.model.spec.shift)
         self.fit_buffer(before)
-        self.plan_next(self.canvas, torch.zeros_like(self.canvas.ends))
+        self.plan_next(self.canvas, torch.zeros_like(self.canvas.rules.ends))
 
     def opened(self, requests: list[Request]) -> Canvas:
         """A canvas of new rows with their first windows open."""

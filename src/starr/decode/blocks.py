@@ -84,7 +84,7 @@ def begin_blocks(requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Te
     """The notes of new rows of a block-causal model; none for others."""
     if any(request.blocks is None for request in requests):
         return {}
-    lengths = torch.tensor([length_of(request) for request in requests], device=canvas.step.device)
+    lengths = torch.tensor([length_of(request) for request in requests], device=canvas.window.step.device)
     return {BLOCK: lengths, SEALED: torch.zeros_like(canvas.masked)}
 
 

@@ -75,8 +75,8 @@ def settle_step(
     """
     window, blocks = call.window, call.settings.blocks
     last = canvas.total >= canvas.limit - 1
-    spent = canvas.revoked.gather(1, window) >= canvas.max_revocations[:, None]
-    action = enforce(decision, scoped, Bounds(canvas.literal, last, canvas.strict, spent))
+    spent = canvas.done.revoked.gather(1, window) >= canvas.rules.max_revocations[:, None]
+    action = enforce(decision, scoped, Bounds(canvas.rules.literal, last, canvas.rules.strict, spent))
     action = action if verdict is None else verdict.over(action)
     action = action if blocks is None else blocks.commit_first(action, canvas)
     written = scoped.proposal if decision.tokens is None else decision.tokens

@@ -75,7 +75,7 @@ class Engine:
         found = postpone_eos(found, call, batch.eos_ids, spec.shape.vocab_size)
         # view
         canvas = ask(guests, "observe", remember(call, found), Seen(call, states, found))
-        self.trusted = self.trusted or check_numbers(canvas.confidence, call.plan.observed)
+        self.trusted = self.trusted or check_numbers(canvas.last.confidence, call.plan.observed)
         view = build_view(call, canvas, found)
         scoped, verdict = consult(call.settings.rules, view, canvas, batch.eos_ids, call.plan.query)
         # decide

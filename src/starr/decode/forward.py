@@ -130,7 +130,7 @@ def forward(net: Transformer, spec: ModelSpec, call: ForwardCall) -> States:
         parts.append((settings.buffered, states))
     unguided = None
     if settings.guidance is not None:
-        blind = canvas.tokens.masked_fill(canvas.column_index < canvas.start[:, None], spec.mask_id)
+        blind = canvas.tokens.masked_fill(canvas.column_index < canvas.rules.start[:, None], spec.mask_id)
         everyone = torch.arange(len(blind), device=blind.device)
         masks = BlockMasks.of(canvas, settings, everyone)
         unguided = whole(net, blind, canvas.length, call.total, wanted, masks, call.added).flatten(0, 1)
@@ -217,7 +217,7 @@ class BlockMasks:
     @classmethod
     def of(cls, canvas: Canvas, settings: RowSettings, rows: Tensor) -> BlockMasks | None:
         """None for models with full attention."""
-        return None if settings.blocks is None else cls(*rows_of(rows, settings.blocks.length, canvas.origin))
+        return None if settings.blocks is None else cls(*rows_of(rows, settings.blocks.length, canvas.rules.origin))
 
     def seen(self, queries: Tensor, keys: Tensor) -> Tensor:
         """(K, Q, S) bool for columns ``queries`` (K or 1, Q) and ``keys`` (1, S)."""

@@ -92,12 +92,12 @@ def proposal_request(call: ForwardCall, spec: ModelSpec, unguided: Tensor | None
 
     banned = spread(settings.eos_never)
     if settings.endless:
-        here = canvas.endless.gather(1, where.index).reshape(-1)
+        here = canvas.rules.endless.gather(1, where.index).reshape(-1)
         banned = here if banned is None else banned | here
     key = None
     if settings.temperature is not None:
-        position = where.index - canvas.start[:, None]
-        key = noise.keys(canvas.seed[:, None], canvas.total[:, None], position, PROPOSAL_STREAM).reshape(-1)
+        position = where.index - canvas.rules.start[:, None]
+        key = noise.keys(canvas.rules.seed[:, None], canvas.total[:, None], position, PROPOSAL_STREAM).reshape(-1)
     return ProposalRequest(
         mask_id=spec.mask_id,
         held=canvas.tokens.gather(1, where.index).reshape(-1),

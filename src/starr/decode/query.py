@@ -106,8 +106,8 @@ def plan_query(wishes: Wishes, settings: RowSettings, done: Tensor, *, shift: bo
         "length": canvas.length,
         "queried": query.sum(1),
         "observed": observed.sum(1),
-        "width": canvas.window_end - canvas.window_start,
-        "opened": canvas.step == 0,
+        "width": canvas.window.end - canvas.window.start,
+        "opened": canvas.window.step == 0,
         "reach": canvas.length if blocks is None else blocks.reach(canvas),
         "earlier": nothing if blocks is None else blocks.earlier(canvas, query),
         "extra": nothing if wishes.extra is None else wishes.extra.sum(1),
@@ -125,7 +125,7 @@ def queries(canvas: Canvas, caches: list[tuple[Cache, Tensor]], shift: bool) -> 
     """
     if not any(cache.buffered for cache, _ in caches):
         return canvas.valid
-    query = ~canvas.buffered | (((canvas.in_window & ~canvas.seen) | canvas.changed) & ~canvas.frozen)
+    query = ~canvas.buffered | (((canvas.in_window & ~canvas.last.seen) | canvas.changed) & ~canvas.frozen)
     if len(caches) == 1:
         query = query | caches[0][0].query(canvas)
     else:

@@ -107,9 +107,11 @@ def events_of(rows: list[LiveRow], canvas: Canvas, figures: RowFigures, model: M
     if not chosen:
         return []
     part = select(canvas, torch.tensor(chosen, device=canvas.tokens.device))
-    counts = [Counts(*c) for c in torch.stack([part.commits, part.revocations, part.revisions], dim=1).tolist()]
+    counts = [
+        Counts(*c) for c in torch.stack([part.done.commits, part.done.revocations, part.done.revisions], dim=1).tolist()
+    ]
     tokens, masked, frozen = part.tokens.tolist(), part.masked.tolist(), part.frozen.tolist()
-    at, confidence = part.committed_at.tolist(), part.committed_with.tolist()
+    at, confidence = part.done.committed_at.tolist(), part.done.committed_with.tolist()
     events = []
     for k, i in enumerate(chosen):
         own = slice(rows[i].request.start, rows[i].length - rows[i].request.surplus)

@@ -133,18 +133,19 @@ def remember(call: ForwardCall, found: Proposals) -> Canvas:
     def updated(last: Tensor, new: Tensor | None) -> Tensor:
         return last if new is None else last.scatter(1, where.index, new.view(shape))
 
-    canvas = replace(
-        canvas,
-        proposal=updated(canvas.proposal, found.token),
-        confidence=updated(canvas.confidence, confidence),
-        best=updated(canvas.best, found.best),
-        entropy=updated(canvas.entropy, found.entropy),
-        sure=updated(canvas.sure, sure),
-        margin=updated(canvas.margin, found.margin),
-        gap=updated(canvas.gap, found.gap),
-        seen=canvas.seen.scatter(1, where.index, True),
-        buffered=canvas.buffered | call.plan.query,
+    last = canvas.last
+    last = replace(
+        last,
+        proposal=updated(last.proposal, found.token),
+        confidence=updated(last.confidence, confidence),
+        best=updated(last.best, found.best),
+        sure=updated(last.sure, sure),
+        entropy=updated(last.entropy, found.entropy),
+        margin=updated(last.margin, found.margin),
+        gap=updated(last.gap, found.gap),
+        seen=last.seen.scatter(1, where.index, True),
     )
+    canvas = replace(canvas, last=last, buffered=canvas.buffered | call.plan.query)
     return canvas if blocks is None else blocks.seal_past(canvas)
 
 
@@ -159,18 +160,19 @@ def check_numbers(confidence: Tensor, observed: Tensor) -> bool:
 def build_view(call: ForwardCall, canvas: Canvas, found: Proposals) -> StepView:
     """The window (B, W) of every row; optional signals only where a strategy asked for them."""
     index, signals = call.window, call.settings.signals
-    width = canvas.window_end - canvas.window_start
+    width = canvas.window.end - canvas.window.start
 
     def at(name: str) -> Tensor:
-        return getattr(canvas, name).gather(1, index)  # type: ignore[no-any-return]
+        part = canvas if name in ("tokens", "masked", "frozen") else canvas.last
+        return getattr(part, name).gather(1, index)  # type: ignore[no-any-return]
 
     def asked(name: str) -> Tensor | None:
         return at(name) if name in signals else None
 
     draw = None
     if "noise" in signals:
-        position = index - canvas.start[:, None]
-        draw = noise.uniform(noise.keys(canvas.seed[:, None], canvas.total[:, None], position, STRATEGY_STREAM))
+        position = index - canvas.rules.start[:, None]
+        draw = noise.uniform(noise.keys(canvas.rules.seed[:, None], canvas.total[:, None], position, STRATEGY_STREAM))
     return StepView(
         tokens=at("tokens"),
         masked=at("masked"),
@@ -178,10 +180,10 @@ def build_view(call: ForwardCall, canvas: Canvas, found: Proposals) -> StepView:
         proposal=at("proposal"),
         confidence=at("confidence"),
         best=at("best"),
-        step=canvas.step,
+        step=canvas.window.step,
         width=width,
-        windows=canvas.windows,
-        block=canvas.block,
+        windows=canvas.rules.windows,
+        block=canvas.rules.block,
         sure=at("sure"),
         entropy=asked("entropy"),
         margin=asked("margin"),
@@ -199,7 +201,7 @@ def window_logits(canvas: Canvas, index: Tensor, where: Columns, found: Proposal
     rows, width = index.shape
     values = found.logits.view(rows, -1, found.logits.shape[1])
     inside = where.real & canvas.in_window.gather(1, where.index)
-    place = torch.where(inside, where.index - canvas.window_start[:, None], width)
+    place = torch.where(inside, where.index - canvas.window.start[:, None], width)
     blank = values.new_zeros(rows, width + 1, values.shape[2])
     return blank.scatter_(1, place[..., None].expand_as(values), values)[:, :width]
 
@@ -229,4 +231,4 @@ def keep_tensors(step: Step, call: ForwardCall, candidates: int = 0) -> StepTens
         columns |= zip(LIKELY, likeliest(view.distribution, candidates), strict=True)
     if "allowed_set" in step.canvas.notes:
         columns["allowed"] = step.canvas.notes["allowed_set"].gather(1, call.window)
-    return StepTensors(columns, view.width, call.canvas.window_start - call.canvas.start)
+    return StepTensors(columns, view.width, call.canvas.window.start - call.canvas.rules.start)

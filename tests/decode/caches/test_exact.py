@@ -29,7 +29,7 @@ def plans(model, length, strategy):
     while engine.busy:
         batch = engine.batch
         where = [i for i, wanted in enumerate(batch.plan.query[0].tolist()) if wanted]
-        yield where, int(batch.canvas.window_start[0]), batch.canvas.tokens[0].tolist()
+        yield where, int(batch.canvas.window.start[0]), batch.canvas.tokens[0].tolist()
         engine.step()
 
 

@@ -59,7 +59,7 @@ class OneLetter(Guest):
 
     def apply(self, canvas, step):
         self.calls.append("apply")
-        return canvas.noted({"written": canvas.commits})
+        return canvas.noted({"written": canvas.done.commits})
 
 
 def with_guest(monkeypatch):

@@ -18,7 +18,7 @@ def test_only_changed_surroundings_move_values():
     (guest,) = engine.batch.guests
     with torch.inference_mode():
         canvas = guest.plan(Wishes(engine.batch.canvas, engine.batch.buffer)).canvas
-        start, end = int(canvas.start), int(canvas.length)
+        start, end = int(canvas.rules.start), int(canvas.length)
         assert canvas.notes[MOVED][0, start:end].max() > 0, "the first step wrote a token"
         assert not canvas.notes[MOVED][0, :start].any(), "the prompt is not measured"
         again = guest.plan(Wishes(canvas)).canvas

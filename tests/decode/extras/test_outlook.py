@@ -19,7 +19,7 @@ def test_what_a_rule_watches_is_observed_wherever_the_window_is():
     observed = engine.batch.plan.observed[0].nonzero().flatten().tolist()
     masks = [at for at in range(start, start + 4) if engine.batch.canvas.masked[0, at]]
     assert observed == [*masks, start + 9, start + 10]
-    assert (engine.batch.canvas.gap[0, start + 9 : start + 11] > 0).all()
+    assert (engine.batch.canvas.last.gap[0, start + 9 : start + 11] > 0).all()
     assert int(engine.batch.canvas.notes["planned"]) == 12
 
 

@@ -22,12 +22,12 @@ class Watching(Guest):
 
     @classmethod
     def serves(cls, request):
-        return request.seed % 2 == 0
+        return request.options.seed % 2 == 0
 
     def plan(self, wishes):
         canvas = wishes.canvas
         mine = torch.zeros_like(canvas.masked[:, :1]).index_fill(0, self.rows, True)
-        return wishes.add(extra=canvas.valid & mine & (canvas.column_index >= canvas.start[:, None]))
+        return wishes.add(extra=canvas.valid & mine & (canvas.column_index >= canvas.rules.start[:, None]))
 
     def prepare(self, call):
         return replace(call, extra=hide_own(call, self.model))
@@ -86,21 +86,15 @@ def test_they_leave_nothing_in_the_buffer(monkeypatch):
 def test_in_one_layer_a_query_does_not_know_its_own_token(monkeypatch, cache, shift):
     """Another held token changes every extra query of its row but the one about it."""
     model = tiny_model(shift=shift)
-    model = replace(model, net=one_layer(model))
+    model.net.layers = model.net.layers[:1]
     call, before = states_of(model, monkeypatch, [cache] * 3)
-    start = int(call.canvas.start[0])
+    start = int(call.canvas.rules.start[0])
     tokens = call.canvas.tokens.clone()
     tokens[0, start + 3] = 40
     with torch.inference_mode():
         after = forward(model.net, model.spec, replace(call, canvas=replace(call.canvas, tokens=tokens)))
     same = [torch.allclose(a, b, atol=1e-6) for a, b in zip(before.extra[0], after.extra[0], strict=True)]
     assert same == [False] * 3 + [True] + [False] * 4
-
-
-def one_layer(model):
-    """The model's net with its first layer alone."""
-    model.net.layers = model.net.layers[:1]
-    return model.net
 
 
 def test_the_head_tells_the_held_token_and_the_likeliest(monkeypatch):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -12,6 +10,7 @@ from starr.api import Options, build_request
 from starr.decode.engine import Engine
 from starr.decode.extras.second_look import SecondLook
 from starr.decode.query import Wishes
+from tests.decode.rows import put
 from tests.tiny import tiny_model
 
 SMALL = "ice:steps=2,length=12,answer=4,mark=S{}:,lead=#,threshold=0.6"
@@ -63,10 +62,10 @@ def test_rows_that_are_not_near_and_rows_without_a_cache_are_left_alone():
     canvas, guest = engine.batch.canvas, SecondLook(model, rows, [0, 2])
     assert not guest.plan(Wishes(canvas)).query.any(), "before the first forward nothing is sure"
     start = rows[0].start + rows[0].rules[0].start
-    seen, sure = canvas.seen.clone(), canvas.confidence.clone()
+    seen, sure = canvas.last.seen.clone(), canvas.last.confidence.clone()
     seen[:, start:] = True
     sure[2, start:] = 1.0
-    canvas = replace(canvas, seen=seen, confidence=sure, proposal=canvas.proposal + 9)
+    canvas = put(canvas, seen=seen, confidence=sure, proposal=canvas.last.proposal + 9)
     assert torch.equal(guest.plan(Wishes(canvas)).query, canvas.valid & torch.tensor([[False], [False], [True]]))
 
 

@@ -24,7 +24,7 @@ def test_the_signal_is_the_probability_of_the_held_token_without_itself():
     engine.step()
     length = int(before.length[0])
     row = before.tokens[:1, :length]
-    window = torch.arange(int(before.start[0]), length)
+    window = torch.arange(int(before.rules.start[0]), length)
     size = len(window)
     sees = torch.ones(1, length + size, length + size, dtype=torch.bool)
     sees[0, :length, length:] = False

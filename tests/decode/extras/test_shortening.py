@@ -14,7 +14,7 @@ def test_what_is_cut_off_is_padding():
     cut = shortened(canvas, torch.tensor([4, 5]))
     assert cut.masked.sum(dim=1).tolist() == [3, 4]
     assert cut.frozen[0, 4:].all()
-    assert (cut.window_end.tolist(), cut.goal.tolist()) == ([4, 5], [4, 5])
+    assert (cut.window.end.tolist(), cut.goal.tolist()) == ([4, 5], [4, 5])
     assert cut.valid.sum(dim=1).tolist() == [4, 5]
 
 

@@ -42,7 +42,7 @@ class Adaptive(Cache):
 
     def query(self, canvas: Canvas) -> Tensor:
         behind = response(canvas) & canvas.valid
-        count = ((canvas.length - canvas.start) * self.share).floor().clamp_min(1)  # a forward queries something
+        count = ((canvas.length - canvas.rules.start) * self.share).floor().clamp_min(1)  # a forward queries something
         moved = top_of(canvas.notes["moved"], behind, count)
         again = every(canvas.total, self.refresh)[:, None] & behind
         return (every(canvas.total, self.prompt_refresh)[:, None] & ~behind) | again | moved

@@ -59,4 +59,4 @@ def every(step: Tensor, interval: int) -> Tensor:
 
 def response(canvas: Canvas) -> Tensor:
     """(B, C) bool: columns after the prompt, padding included."""
-    return canvas.column_index >= canvas.start[:, None]
+    return canvas.column_index >= canvas.rules.start[:, None]

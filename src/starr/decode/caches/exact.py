@@ -40,9 +40,9 @@ class Exact(Cache):
 
 def find_block(canvas: Canvas) -> tuple[Tensor, Tensor]:
     """Start and end (B,) of the block that holds the window (of all its blocks, where it holds several)."""
-    size, origin = canvas.notes[BLOCK], canvas.origin
-    start = (canvas.window_start - origin).div(size, rounding_mode="floor") * size + origin
-    end = -(origin - canvas.window_end).div(size, rounding_mode="floor") * size + origin
+    size, origin = canvas.notes[BLOCK], canvas.rules.origin
+    start = (canvas.window.start - origin).div(size, rounding_mode="floor") * size + origin
+    end = -(origin - canvas.window.end).div(size, rounding_mode="floor") * size + origin
     return start.clamp(min=0), end.minimum(canvas.length)
 
 
@@ -72,10 +72,10 @@ def open_positions(canvas: Canvas, *, shift: bool, sub_blocks: bool = False) -> 
     start, end = find_block(canvas)
     inside = (at >= start[:, None]) & (at < end[:, None]) & ~only_first(canvas, shift)[:, None]
     if sub_blocks:
-        since = canvas.window_start - (canvas.window_start - canvas.origin) % canvas.block
+        since = canvas.window.start - (canvas.window.start - canvas.rules.origin) % canvas.rules.block
         first = since[:, None].clamp(min=0)
         narrow = canvas.buffered.gather(1, first) & ~canvas.masked.gather(1, first)
-        inside = inside & (((at >= first) & (at < canvas.window_end[:, None])) | ~narrow)
+        inside = inside & (((at >= first) & (at < canvas.window.end[:, None])) | ~narrow)
     before = (at < start[:, None]) & ~canvas.notes[SEALED]
     if shift:
         before = before | ((at == start[:, None] - 1) & first_masked(canvas, start)[:, None])

@@ -86,7 +86,7 @@ class Drafts(Guest):
     def predict(self, canvas: Canvas, where: Tensor, row: Tensor, states: Tensor) -> tuple[Tensor, Tensor]:
         """(N, W) proposals and sureness at the columns ``where`` (N, W) of rows (N,), from states (N, W, D)."""
         spec, shape = self.model.spec, where.shape
-        banned = self.never[row][:, None] | canvas.endless[row].gather(1, where)
+        banned = self.never[row][:, None] | canvas.rules.endless[row].gather(1, where)
         asked = ProposalRequest(
             spec.mask_id, torch.zeros_like(where).reshape(-1), banned=banned.reshape(-1), banned_ids=spec.eos_ids
         )

@@ -31,10 +31,11 @@ class ExtraSteps(Guest):
         self.allowed = torch.tensor([r.strategy.needs().get(self.name, 0) for r in requests], device=model.device)
 
     def apply(self, canvas: Canvas, step: Step) -> Canvas:
-        used, acted = canvas.notes.get(USED, torch.zeros_like(canvas.step)), (step.action != KEEP).any(dim=1)
+        used, acted = canvas.notes.get(USED, torch.zeros_like(canvas.window.step)), (step.action != KEEP).any(dim=1)
         over = canvas.total >= stop_after(canvas, step.verdict).limit
         spent = (used >= self.allowed) | ((used > 0) & ~acted) | over
         full = ~(canvas.masked & canvas.in_window).any(dim=1)
         # Only a window that closes gives them back: one whose tokens are revoked does not get them anew.
         used = torch.where(spent & full, 0, used + (full & ~spent))
-        return replace(canvas.noted({USED: used}), kept_open=canvas.kept_open | ~spent)
+        window = replace(canvas.window, kept_open=canvas.window.kept_open | ~spent)
+        return replace(canvas.noted({USED: used}), window=window)

@@ -53,7 +53,7 @@ class Growth(Guest):
         if "grow" not in asked:
             return canvas
         most = max(int(request.strategy.needs()[self.name]) for request in self.requests)
-        at = canvas.window_start + asked["grow_at"]
+        at = canvas.window.start + asked["grow_at"]
         spec, count = self.model.spec, asked["grow"]
         token = asked.get("grow_token", torch.full_like(count, -1))
         token = torch.where(token < 0, spec.mask_id, token)
@@ -87,16 +87,20 @@ def insert(
         return tensor if tensor.dim() == 1 else tensor.take_along_dim(index, dim=1)
 
     moved = each(canvas, shifted)
-    at_end = canvas.window_end == canvas.length
+    last = canvas.window.end
+    done = replace(
+        moved.done,
+        committed_at=torch.where(new, canvas.total[:, None] - 1, moved.done.committed_at),
+        committed_with=moved.done.committed_with.masked_fill(new, 1.0),
+    )
     return replace(
         moved,
         tokens=torch.where(new, token[:, None], moved.tokens),
         masked=moved.masked | (new & (token == mask_id)[:, None]),
-        committed_at=torch.where(new, canvas.total[:, None] - 1, moved.committed_at),
-        committed_with=moved.committed_with.masked_fill(new, 1.0),
         frozen=moved.frozen & ~new,
         length=canvas.length + count,
         goal=canvas.goal + count,
-        window_end=torch.where(at_end, canvas.window_end + count, canvas.window_end),
+        window=replace(moved.window, end=torch.where(last == canvas.length, last + count, last)),
+        done=done,
         limit=canvas.limit + count + (count > 0),
     )

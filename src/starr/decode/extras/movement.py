@@ -37,10 +37,10 @@ class Movement(Guest):
 
     def plan(self, wishes: Wishes) -> Wishes:
         canvas, buffer = wishes.canvas, wishes.buffer
-        last = canvas.notes.get(MOVED, torch.zeros_like(canvas.confidence))
+        last = canvas.notes.get(MOVED, torch.zeros_like(canvas.last.confidence))
         if buffer is None:
             return replace(wishes, canvas=canvas.noted({MOVED: last}))
-        tokens, length, start = rows_of(self.buffered, canvas.tokens, canvas.length, canvas.start)
+        tokens, length, start = rows_of(self.buffered, canvas.tokens, canvas.length, canvas.rules.start)
         index = columns_of(tokens)
         attend = index < length[:, None]
         most = max(request.length for request in self.requests)

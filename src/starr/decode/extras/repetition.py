@@ -34,7 +34,7 @@ class Repetition(Guest):
     def propose(self, request: ProposalRequest, call: ForwardCall) -> ProposalRequest:
         canvas, at = call.canvas, call.observed.index
         left = canvas.tokens.gather(1, (at - 1).clamp(min=0))
-        first = (at - canvas.origin[:, None]) % canvas.block[:, None] == 0
+        first = (at - canvas.rules.origin[:, None]) % canvas.rules.block[:, None] == 0
         penalty = self.penalty[:, None].expand_as(left).masked_fill(first, 0.0)
         flat = left.reshape(-1, 1), penalty.reshape(-1, 1)
 

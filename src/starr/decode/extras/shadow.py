@@ -49,5 +49,5 @@ class Shadow(Guest):
         if extra is None or states is None:
             return canvas
         own = read_held(self.model, canvas, extra, states).own.view_as(extra.tokens)
-        last = canvas.notes.get(SHADOW, torch.zeros_like(canvas.confidence))
+        last = canvas.notes.get(SHADOW, torch.zeros_like(canvas.last.confidence))
         return canvas.noted({SHADOW: last.scatter(1, extra.columns.index, own)})

@@ -27,7 +27,7 @@ class Shortening(Guest):
 
     def apply(self, canvas: Canvas, step: Step) -> Canvas:
         wanted = step.decision.extras["cut"].index_select(0, self.rows)
-        until = (canvas.window_start[self.rows] + wanted).minimum(canvas.length[self.rows])
+        until = (canvas.window.start[self.rows] + wanted).minimum(canvas.length[self.rows])
         length = canvas.length.index_copy(0, self.rows, until.where(wanted > 0, canvas.length[self.rows]))
         return shortened(canvas, length)
 
@@ -41,6 +41,6 @@ def shortened(canvas: Canvas, length: Tensor) -> Canvas:
         masked=canvas.masked & ~gone,
         frozen=canvas.frozen | gone,
         changed=canvas.changed & ~gone,
-        window_end=canvas.window_end.minimum(length),
+        window=replace(canvas.window, end=canvas.window.end.minimum(length)),
         goal=canvas.goal.minimum(length),
     )

@@ -157,9 +157,11 @@ class Answer(StopRule):
 
     def nears(self, canvas: Canvas, eos_ids: Tensor) -> Tensor:
         """Only positions of the window that were seen count; before the first forward there are none."""
-        place = canvas.column_index - canvas.start[:, None]
-        answer = canvas.masked & canvas.seen & (place >= self.start)
-        return answer.any(dim=1) & self.sure(canvas.confidence, answer & ~torch.isin(canvas.proposal, eos_ids))
+        place = canvas.column_index - canvas.rules.start[:, None]
+        answer = canvas.masked & canvas.last.seen & (place >= self.start)
+        return answer.any(dim=1) & self.sure(
+            canvas.last.confidence, answer & ~torch.isin(canvas.last.proposal, eos_ids)
+        )
 
     def judge(self, view: StepView, moment: Moment) -> Verdict:
         answer = self.answer(view, moment)

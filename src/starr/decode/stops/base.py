@@ -126,12 +126,12 @@ def consult(
     ended, ending = torch.isin(view.tokens, eos_ids) & view.held, torch.isin(view.proposal, eos_ids)
     whole = Whole(
         planned=canvas.notes.get("planned", canvas.limit),
-        position=canvas.column_index - canvas.start[:, None],
+        position=canvas.column_index - canvas.rules.start[:, None],
         open=canvas.valid & ~canvas.frozen,
         masked=canvas.masked,
-        gap=canvas.gap,
+        gap=canvas.last.gap,
     )
-    fresh, offset = (query | ~canvas.valid).all(dim=1), canvas.window_start - canvas.start
+    fresh, offset = (query | ~canvas.valid).all(dim=1), canvas.window.start - canvas.rules.start
     moment = Moment(canvas.total, canvas.limit, offset, ended, ending, fresh, whole)
     return scoped(rules, view, moment), judged(rules, view, moment)
 

@@ -94,12 +94,12 @@ class KeptTraces:
 
     def page(self, id: str) -> str:
         """The viewer's page for an answer."""
-        from starr.viewer.html import page
+        from starr.viewer.html import build_page
 
         found = self.traces.get(id.rpartition("-")[2])
         if found is None:
             raise Missing(f"There is no trace {id!r}.", hint=f"The last {KEPT_TRACES} are kept.", param="id")
-        return page([found.to_dict()], f"Every step of a run by {found.strategy}")
+        return build_page([found.to_dict()], f"Every step of a run by {found.strategy}")
 
 
 def list_members(served: Mapping[str, Any] = NONE) -> dict[str, Any]:

@@ -114,7 +114,7 @@ def test_positions_that_a_stop_rule_watches_have_their_own_sets(model):
     row = constrained(model, regex="[xyz]{3}[0-9]{3}", max_tokens=6, block_length=3, stop_rule="prophet", eos="never")
     engine.add(row)
     engine.step()
-    behind = engine.batch.canvas.proposal[0, row.start + 3 : row.start + 6].tolist()
+    behind = engine.batch.canvas.last.proposal[0, row.start + 3 : row.start + 6].tolist()
     assert all(model.tokenizer.piece(token).isdigit() for token in behind)
 
 

@@ -84,16 +84,16 @@ class Constraints(Guest):
         """Walk over the canvas of every row; traced rows note the set of every position of the window."""
         part = self.rows
         masked = canvas.masked[part]
-        as_mask = torch.where(canvas.endless[part] | self.never[:, None], GOES_ON, MASK)
+        as_mask = torch.where(canvas.rules.endless[part] | self.never[:, None], GOES_ON, MASK)
         symbols = torch.where(masked, as_mask, self.classes(canvas.tokens[part]))
         figures = torch.stack(
             [
-                *(canvas.start, canvas.goal, canvas.window_start, canvas.window_end),
-                *(canvas.total >= canvas.limit - 1, canvas.literal),
+                *(canvas.rules.start, canvas.goal, canvas.window.start, canvas.window.end),
+                *(canvas.total >= canvas.limit - 1, canvas.rules.literal),
             ],
             dim=1,
         )[part]
-        seen, proposed = canvas.seen[part].long(), self.classes(canvas.proposal[part])
+        seen, proposed = canvas.last.seen[part].long(), self.classes(canvas.last.proposal[part])
         rows = torch.cat([figures, symbols, as_mask, proposed, seen], dim=1).tolist()
         self.walks = [self.walk_row(k, row, canvas.columns) for k, row in enumerate(rows)]
         if not any(request.options.trace for request in self.requests):
