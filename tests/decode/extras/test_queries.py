@@ -86,7 +86,7 @@ def test_they_leave_nothing_in_the_buffer(monkeypatch):
 def test_in_one_layer_a_query_does_not_know_its_own_token(monkeypatch, cache, shift):
     """Another held token changes every extra query of its row but the one about it."""
     model = tiny_model(shift=shift)
-    model.net.layers = model.net.layers[:1]
+    model.net.layers, model.net.shape = model.net.layers[:1], replace(model.net.shape, layers=1)
     call, before = states_of(model, monkeypatch, [cache] * 3)
     start = int(call.canvas.rules.start[0])
     tokens = call.canvas.tokens.clone()
