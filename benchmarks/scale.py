@@ -56,7 +56,7 @@ def with_workers(folder: Path, work: Workload, task, workers: int) -> float:
     with start_remote(Size(workers=workers), ModelSource(), task, ROWS, {}, quiet=True) as decoder:
         settings = decoder.settings()
         while any(member.state != "idle" for member in decoder.fleet.members):
-            list(decoder.fleet.turn())
+            list(decoder.fleet.wait())
         began = time.perf_counter()
         carry_out(Evaluation(task, settings, work, folder, quiet=True), decoder)
         return len(work.items) / (time.perf_counter() - began)
@@ -67,7 +67,7 @@ def ceiling(folder: Path, units: int, task, settings, sample: Sample, workers: i
     with connect(Size(workers=workers)) as (ray, size):
         fleet = Fleet(ray, size, make_starter(ray, size, Idle, ModelSource(), (sample,)), print)
         while any(member.state != "idle" for member in fleet.members):
-            list(fleet.turn())
+            list(fleet.wait())
         items = [(place, task.items[place % len(task.items)]) for place in range(units)]
         store = open_store(folder, settings, make_runs([STRATEGY]), resume=False)
         began = time.perf_counter()

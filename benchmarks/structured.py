@@ -55,6 +55,7 @@ class Words:
     """A tokenizer of single bytes and made-up words."""
 
     has_chat = False
+    spaced = False
     special_ids = frozenset(range(3))
 
     def __init__(self, size: int) -> None:

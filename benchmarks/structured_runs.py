@@ -48,6 +48,7 @@ class Pieces:
     """Tokens of several characters; enough of a Tokenizer for the engine and for constraints."""
 
     has_chat = False
+    spaced = False
     special_ids = frozenset(range(3))
 
     def encode(self, text: str) -> list[int]:

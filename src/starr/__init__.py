@@ -102,7 +102,6 @@ _NAMES = {
     "starr.viewer.inline": ("show_inline",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
-__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

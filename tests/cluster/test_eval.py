@@ -238,7 +238,7 @@ def test_a_worker_that_fails_for_good_gives_one_line_and_the_others_go_on(own_ra
     said = []
     fleet = shy_fleet(own_ray, tmp_path, 1, said)
     found = dict(fleet.work([(None, place) for place in range(30)], 4))
-    until(lambda: list(fleet.turn()) or said)
+    until(lambda: list(fleet.wait()) or said)
     fleet.end()
     assert found == {(None, place): -place for place in range(30)}
     assert [line[8:] for line in said] == [" is lost: There is no model."]

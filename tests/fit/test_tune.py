@@ -165,9 +165,9 @@ def test_feasibility_is_checked_first():
     needed = bound.enough()
     assert bound.least(needed) <= 2.0 < bound.least(needed - 1)
     bound.check(needed)
-    with pytest.raises(InputError, match=rf"^64 items cannot show a loss below 2.7 points .* --calibration {needed}"):
+    with pytest.raises(InputError, match=rf"64.* 2\.7 .*--calibration {needed}"):
         bound.check(64)
-    with pytest.raises(InputError, match="--loss 0 can never be shown"):
+    with pytest.raises(InputError, match="--loss 0"):
         Bound(0.0, 0.9).check(1000)
 
 

@@ -106,5 +106,5 @@ def test_only_text_and_fresh_confidences_count():
 
 def test_no_text_is_one_line():
     trace = made_trace(np.full((2, 3), 0.5)) | {"stats": {"tokens": 0}}
-    with pytest.raises(LoadError, match="no text tokens"):
+    with pytest.raises(LoadError):
         analyse([trace])

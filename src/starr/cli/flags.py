@@ -133,9 +133,9 @@ class Decode(ModelFlags):
         """Parse the options of decoding, so that a wrong one is refused before a model is loaded."""
         from starr.api import parse_options, read_files
 
-        found: Any = parse_options(read_files(self.decoding))
+        found = parse_options(read_files(self.decoding))
         if not self.ice_fill:
-            return found  # type: ignore[no-any-return]
+            return found
         if found.ice is None:
             raise InputError("--ice-fill needs --ice.", param="ice_fill")
-        return replace(found, ice=replace(found.ice, fill=True))  # type: ignore[no-any-return]
+        return replace(found, ice=replace(found.ice, fill=True))  # type: ignore[type-var]

@@ -174,7 +174,7 @@ def show(results: list[Generation], grades: list[dict[str, bool]]) -> str:
 
 def write_page(options: RaceOptions, results: list[Generation], grades: list[dict[str, bool]]) -> None:
     """The page of the first lanes, on one clock."""
-    from starr.viewer.html import page
+    from starr.viewer.html import build_page
 
     assert options.out is not None
     if len(results) > LANES:
@@ -185,4 +185,4 @@ def write_page(options: RaceOptions, results: list[Generation], grades: list[dic
         for r, known in lanes
         if r.trace
     ]
-    write(options.out, page(traces, "starr race"), options.quiet)
+    write(options.out, build_page(traces, "starr race"), options.quiet)

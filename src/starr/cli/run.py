@@ -112,8 +112,8 @@ def decode_live(model: Model, prompt: str, **arguments: Any) -> Generation:
     from starr.viewer.terminal import Live
 
     generation = None
-    name = getattr(arguments["strategy"], "name", model.spec.habits.strategy)
-    with Live([name], stream=sys.stderr) as screen:
+    chosen = starr.strategy(arguments["strategy"] or model.spec.habits.strategy)
+    with Live([chosen.name], stream=sys.stderr) as screen:
         for event in starr.stream(model, prompt, **arguments):
             screen.show(event)
             generation = event.generation
@@ -129,6 +129,6 @@ def save_trace(generation: Generation, options: RunOptions) -> None:
     if options.trace is not None:
         write(options.trace, json.dumps(body, ensure_ascii=False), options.quiet)
     if options.html is not None:
-        from starr.viewer.html import page
+        from starr.viewer.html import build_page
 
-        write(options.html, page([body], f"Every step of a run by {generation.strategy}"), options.quiet)
+        write(options.html, build_page([body], f"Every step of a run by {generation.strategy}"), options.quiet)

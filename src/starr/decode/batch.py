@@ -170,7 +170,9 @@ class Batch:
     def room(self) -> int:
         """Slots of the K/V buffer for extra queries: as many as the widest window may have."""
         served = {row for guest in self.guests if guest.queries for row in guest.order}
-        asked = [self.rows[row].request for row in served if self.rows[row].request.cache.buffered]
+        asked = [self.rows[row].request for row in served]
+        if not any(r.cache.buffered for r in asked):
+            return 0
         return max((r.length if r.strategy.scope != "block" else r.block_length or r.length for r in asked), default=0)
 
     def fit_buffer(self, before: list[int]) -> None:

@@ -123,7 +123,8 @@ def forward(net: Transformer, spec: ModelSpec, call: ForwardCall) -> States:
         tokens, length, want, query = some
         where = columns_where(query, call.plan.most_queried)
         masks = BlockMasks.of(canvas, settings, settings.buffered)
-        beside = None if extra is None else extra.select(settings.buffered)
+        asked = any(number for row, number in enumerate(call.plan.figures.extra) if row not in call.plain)
+        beside = extra.select(settings.buffered) if extra is not None and asked else None
         more = some_of(settings.buffered, call.added)
         states = partial(net, tokens, length, where, call.buffer, want, masks, call.plan.reach, more, beside)
         parts.append((settings.buffered, states))

@@ -102,7 +102,9 @@ def read_folder(
         config = {**config, "architectures": [family.architectures[0]]}
     if attention is not None:
         config = {**config, "block_size": read_attention(attention, family)}
-    tokenizer = read_tokenizer(folder, family.template, family.template_tokens, family.template_variables)
+    chats = not family.template_names or name.rpartition("/")[2] in family.template_names
+    template = family.template if chats else None
+    tokenizer = read_tokenizer(folder, template, family.template_tokens, family.template_variables)
     spec = family.read_config(completed(config, family, tokenizer, folder), tokenizer.added, name)
     if tokenizer.size > spec.shape.vocab_size:
         raise LoadError(

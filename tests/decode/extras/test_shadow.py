@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import starr
-from starr.api import Options, build_request
+from starr.api import Options, build_request, run_all
 from starr.decode.engine import Engine
 from starr.decode.extras.shadow import SHADOW
 from starr.errors import InputError
@@ -49,3 +49,15 @@ def test_it_needs_whole_forwards():
     with pytest.raises(InputError) as caught:
         starr.generate(tiny_model(), "abc", strategy="wino", cache="dual", max_tokens=8)
     assert caught.value.param == "cache"
+
+
+@pytest.mark.parametrize("cache", ["prefix", "dual"])
+def test_beside_a_row_with_a_cache_each_has_its_own_tokens(cache):
+    model = tiny_model()
+    asked = [("wino", "none", 20), ("starr", cache, 16), ("confidence", "none", 12)]
+    rows = [
+        build_request(model, "abc" * (2 + i), Options(strategy=s, cache=c, max_tokens=n, block_length=8))
+        for i, (s, c, n) in enumerate(asked)
+    ]
+    together = run_all(model, rows, 3)
+    assert [each.tokens for each in together] == [run_all(model, [row], 1)[0].tokens for row in rows]

@@ -69,6 +69,8 @@ FORGERIES = {
     "GeneratorExit in a call": "def f(x): raise GeneratorExit",
     "StopIteration in a call": "def f(x): raise StopIteration",
     "a class named StopIteration": "class StopIteration(Exception): pass\ndef f(x): raise StopIteration",
+    "a class named passed": "def f(x): raise type('passed', (BaseException,), {})",
+    "an AssertionError named passed": "def f(x): raise type('passed', (AssertionError,), {'__str__': lambda e: ''})",
     "a class named Fault": "class Fault(BaseException): pass\ndef f(x): raise Fault('passed')",
     "atexit": "import atexit\natexit.register(say, b'passed')\nraise SystemExit(0)",
     "signal of its own": "import signal\nsignal.signal(signal.SIGALRM, lambda *a: say(b'passed'))\nsignal.alarm(1)",
@@ -155,6 +157,7 @@ FORGERIES = {
         builtins.compile = builtins.exec = builtins.isinstance = lambda *a, **k: True
     """,
     "patched os": "os._exit = os.write = os.getpid = lambda *a: 0\nraise SystemExit",
+    "an error that nobody catches": "json.dumps = lambda *a: 1 / 0\nbuiltins.BaseException = KeyError",
     "patched equality": "import operator\noperator.eq = lambda *a: True\nbuiltins.all = lambda *a: True",
     "constants of the callers": """
         numbers = [c for frame in frames() for c in frame.f_code.co_consts if isinstance(c, int)]

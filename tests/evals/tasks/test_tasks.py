@@ -169,7 +169,7 @@ def test_stops_cut_at_the_first():
 
 
 def test_unknown_task_is_named():
-    with pytest.raises(InputError, match="Did you mean 'gsm8k'"):
+    with pytest.raises(InputError, match=r"gsm9k.*gsm8k"):
         load_task("gsm9k")
     assert set(MODULES) == {
         "gsm8k",
@@ -196,7 +196,7 @@ def test_data_comes_first_then_environment_then_hub(tmp_path, monkeypatch):
     given.write_text('{"from": "file"}\n')
     assert source.rows(given) == [{"from": "file"}]
     given.write_text("{broken")
-    with pytest.raises(LoadError, match="cannot be read"):
+    with pytest.raises(LoadError, match=r"mine\.jsonl"):
         source.rows(given)
 
 
@@ -209,7 +209,7 @@ def test_absent_data_says_what_to_do(monkeypatch):
         raise OSError("offline")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", offline)
-    with pytest.raises(LoadError, match=r"STARR_DATA to a folder with gsm8k/test\.jsonl"):
+    with pytest.raises(LoadError, match=r"STARR_DATA.*gsm8k/test\.jsonl"):
         load_task("gsm8k")
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match=r"nowhere\.jsonl"):
         load_task("gsm8k", Path("nowhere.jsonl"))

@@ -135,8 +135,9 @@ def test_an_interrupted_calibration_goes_on_and_gives_the_same_rule(tmp_path, mo
     assert 1 <= len(kept) < 3
     again = calibrate(model, PROMPTS, PLAN, folder=tmp_path)
     assert json.dumps(again.to_dict()) == json.dumps(whole.to_dict())
-    with pytest.raises(InputError, match="holds another calibration"):
+    with pytest.raises(InputError) as caught:
         calibrate(model, [*PROMPTS, "one more"], PLAN, folder=tmp_path)
+    assert caught.value.param == "work"
 
 
 def test_the_estimate_is_within_a_half_of_the_work(monkeypatch):
@@ -163,7 +164,7 @@ def test_a_rule_fitted_here_decodes_here():
     assert len(rule.scores["budgets"]) == 1 + len(BUDGETS)
     result = starr.generate(model, "ab", strategy=Calibrated(fitted=rule), max_tokens=10)
     assert 1 <= result.stats.forwards <= 10
-    with pytest.raises(InputError, match="at least 20 prompts, got 3"):
+    with pytest.raises(InputError, match=r"20.*3"):
         calibrate(model, PROMPTS[:3], PLAN)
 
 

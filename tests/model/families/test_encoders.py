@@ -118,3 +118,24 @@ def test_a_filled_text_stands_between_its_marks(pair):
 def test_an_unknown_activation_is_refused(tmp_path):
     with pytest.raises(LoadError, match="hidden_act"):
         load(encoders.write(encoders.bert(), tmp_path / "model", hidden_act="relu"))
+
+
+def test_dllms_chat_models_have_their_template(tmp_path):
+    native = encoders.modernbert()
+    assert not load(encoders.write(native, tmp_path / "ModernBERT-base")).tokenizer.has_chat
+    model = load(encoders.write(native, tmp_path / "ModernBERT-base-chat-v0.1"))
+    said = [("user", " Hi "), ("assistant", "Ho"), ("user", "He")]
+    pieces = model.tokenizer.pieces([{"role": role, "content": content} for role, content in said])
+    expected = "[Question]\nHi\n[/Question]\n\n[Answer]\nHo\n[/Answer]\n\n[Question]\nHe\n[/Question]\n\n[Answer]\n"
+    assert pieces == [(expected, False)]
+
+
+def test_control_tokens_are_no_text(tmp_path):
+    from tokenizers import AddedToken
+
+    from starr.model.text.tokenizer import Tokenizer
+
+    raw = encoders.byte_level()
+    raw.add_tokens([AddedToken("<|expand|>", special=False)])
+    read = Tokenizer(raw)
+    assert read.decode([*read.encode("ab"), raw.token_to_id("<|expand|>"), *read.encode("c")]) == "abc"

@@ -57,10 +57,12 @@ def test_lanes_double_in_size():
 
 def test_cost_counts_what_a_forward_recomputes(model):
     plain = row(model)
-    assert cost(plain, 512) == len(plain.tokens)
-    assert cost(row(model, guidance=1.0), 512) == 2 * len(plain.tokens)
-    assert cost(row(model, strategy="daedal"), 512) == 512
-    assert cost(row(model, strategy="wino"), 512) == 2 * len(plain.tokens)
+    positions = len(plain.tokens)
+    assert cost(plain) == positions
+    assert cost(row(model, guidance=1.0)) == 2 * positions
+    assert cost(row(model, strategy="daedal:expand=8,tail=16")) == positions + 16
+    assert cost(row(model, strategy="wino")) == positions + 16
+    assert cost(row(model, strategy="freedave:drafts=4")) == 4 * positions
 
 
 @pytest.mark.parametrize("engines", [1, 2])

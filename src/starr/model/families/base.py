@@ -23,6 +23,7 @@ class Family:
     names: TensorNames
     template: str | None = None
     template_tokens: tuple[str, ...] = ()  # the template is used only if the tokenizer has these
+    template_names: tuple[str, ...] = ()  # and for these models alone, where some are named
     template_variables: Mapping[str, Any] = field(default_factory=dict)  # what any template is told
     any_attention: bool = False  # full or in blocks: the same layers serve both
     reply_tag: str = ""  # what a chat rendered by the shipped template must end with

@@ -16,6 +16,7 @@ from starr.model.families.encoder_names import EncoderNames
 from starr.model.files.config import Config, checked, real, require, token, unique, whole
 from starr.model.network.shape import EncoderShape, Shape
 from starr.model.spec import ModelSpec
+from starr.model.text import chat
 
 SIZES = {
     "vocab_size": "vocab_size",
@@ -224,6 +225,7 @@ ALBERT_LAYER = {
     "mlp.down_proj": "ffn_output",
     "mlp_norm": "full_layer_layer_norm",
 }
+CHATS = ("ModernBERT-base-chat-v0.1", "ModernBERT-large-chat-v0.1")  # of dllm-hub
 TRANSFORM = "cls.predictions.transform"
 ROWS = (
     Kind(
@@ -324,6 +326,8 @@ FAMILIES = tuple(
         partial(read_config, kind),
         partial(write_config, kind),
         kind.names,
+        template=chat.ANSWER_TEMPLATE,
+        template_names=CHATS,
     )
     for kind in ROWS
 )

@@ -45,14 +45,14 @@ def even_attention(q: Tensor, k: Tensor, v: Tensor, attend: Tensor | None) -> Te
 def attend_part(q: Tensor, k: Tensor, v: Tensor, keys: int, attend: Tensor | None) -> Tensor:
     """(B, H, Q, ·) of some queries over padded keys (B, H, S, ·), of which the first ``keys`` are real."""
     score = (q @ k.transpose(2, 3)).float()
-    weight = torch.add(hiding(score, keys, attend), score, alpha=q.shape[3] ** -0.5).softmax(dim=3).to(v.dtype)
+    weight = torch.add(build_bias(score, keys, attend), score, alpha=q.shape[3] ** -0.5).softmax(dim=3).to(v.dtype)
     mixed = weight[..., :PIECE] @ v[:, :, :PIECE]
     for start in range(PIECE, k.shape[2], PIECE):
         mixed += weight[..., start : start + PIECE] @ v[:, :, start : start + PIECE]
     return mixed
 
 
-def hiding(score: Tensor, keys: int, attend: Tensor | None) -> Tensor:
+def build_bias(score: Tensor, keys: int, attend: Tensor | None) -> Tensor:
     """(B or 1, 1, 1 or Q, S) float32: 0 for keys that are seen, and so low for the others that their weight is 0.
 
     One small tensor is added to the scores, because filling the scores themselves is several times slower.

@@ -40,6 +40,19 @@ NO_THINKING_TEMPLATE = """\
 {%- endfor -%}
 {{ '<|im_start|>assistant\\n<think>\\n\\n</think>\\n\\n' if add_generation_prompt }}"""
 
+# dllm's form for encoders: plain text, no special tokens; an answer ends with the text [/Answer].
+ANSWER_TEMPLATE = """\
+{%- for message in messages -%}
+{%- if message.role == 'system' -%}
+{{ '[SYS]\\n' + message.content.strip() + '\\n[/SYS]\\n\\n' }}
+{%- elif message.role == 'user' -%}
+{{ '[Question]\\n' + message.content.strip() + '\\n[/Question]\\n\\n' }}
+{%- else -%}
+{{ '[Answer]\\n' + message.content.strip() + '\\n[/Answer]\\n\\n' }}
+{%- endif -%}
+{%- endfor -%}
+{{ '[Answer]\\n' if add_generation_prompt }}"""
+
 Messages = Sequence[Mapping[str, str]]
 MOST_TEXT = 8_000_000  # characters that a template may write
 GUARDS = range(0xFDD0, 0xFDF0)  # Unicode noncharacters: no text should hold them, and we take one that none does

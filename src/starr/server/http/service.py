@@ -243,12 +243,12 @@ class Service:
 
     def trace_page(self, id: str) -> str:
         """The viewer's page for a traced answer, while it is kept."""
-        from starr.viewer.html import page
+        from starr.viewer.html import build_page
 
         found = self.traces.get(id.rpartition("-")[2])
         if found is None:
             raise Missing(f"There is no trace {id!r}.", hint=f"The last {KEPT_TRACES} are kept.", param="id")
-        return page([found.to_dict()], f"Every step of a run by {found.strategy}")
+        return build_page([found.to_dict()], f"Every step of a run by {found.strategy}")
 
 
 def writer_for(body: Decoding, asked: Asked, model: Model) -> AnswerWriter:

@@ -25,6 +25,7 @@ class Ticket:
     job: Job
     queued_at: float = field(default_factory=monotonic)
     admitted_at: float | None = None
+    passed: float = 0.0  # seconds that later arrivals got and the row did not
     first_text_at: float | None = None
     ended_at: float | None = None
     event: Event | None = None

@@ -100,7 +100,7 @@ class Pool:
 
     def burden(self, worker: Worker) -> int:
         """Positions of all rows of a thread."""
-        return sum(cost(ticket.request, self.model.spec.max_length) for ticket in worker.tickets)
+        return sum(cost(ticket.request) for ticket in worker.tickets)
 
     def retry_after(self, waiting: int) -> int:
         """Seconds until the queue has moved on, going by the rows answered last."""

@@ -59,7 +59,7 @@ class Pipe:
                 return decode(inner, lambda name: Foreign(str(name), self))
             name, words = {"raised": inner}[kind]
             error = rebuild(str(name), str(words))
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
             self.fail("a malformed answer")
         raise error
 

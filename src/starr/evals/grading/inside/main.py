@@ -42,11 +42,11 @@ ENDS = {signal.SIGXCPU: "out of processor time or killed", signal.SIGKILL: "out 
 
 def main(size: int) -> None:
     """Read a request of ``size`` bytes from standard input, where the tests follow; write the answer as JSON."""
+    die_with_parent()
     text = b""
     while len(text) < size:
         text += os.read(0, size - len(text))  # no byte more: the tests are the judge's alone
     request: Request = json.loads(text)
-    die_with_parent()
     try:
         if request["mode"] == "namespaces":
             enter_namespaces()
@@ -160,13 +160,14 @@ def start(role: str, request: Request, report: int, work: Callable[..., None], *
         only_keep(*handles, report)
         walls = confine(request, program=role == "program")
         tell(report, {"walls": {role: walls}})
+    except Exception as error:
+        tell(report, failed(error))
+        leave(1)
+    try:
         os.close(report)
         work(*([request["sources"]] if role == "program" else []), *handles)
-    except Exception as error:
-        with suppress(OSError):
-            tell(report, failed(error))
     finally:
-        leave(1)
+        leave(1)  # whatever is raised, no line of the callers runs here
 
 
 def tell(report: int, words: dict[str, Any]) -> None:
