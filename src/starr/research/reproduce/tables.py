@@ -65,7 +65,7 @@ def table2_runs(bench: Bench) -> list[Run]:
 def table2(bench: Bench) -> Result:
     """STaRR without and with Responsiveness Optimization."""
     return compare_runs(
-        bench, "table2", "Table 2: responsiveness optimization", table2_runs(bench), small(paper.TABLE2)
+        bench, "table2", "Table 2: responsiveness optimization", table2_runs(bench), paper_rows(paper.TABLE2)
     )
 
 
@@ -84,7 +84,7 @@ def table3_runs(bench: Bench) -> list[Run]:
 def table3(bench: Bench) -> Result:
     """STaRR with dKV-Cache and with in-place prompting (ICE), compared with itself without ICE."""
     runs = table3_runs(bench)
-    made = compare_runs(bench, "table3", "Table 3: STaRR with dKV-Cache and ICE", runs, small(paper.TABLE3))
+    made = compare_runs(bench, "table3", "Table 3: STaRR with dKV-Cache and ICE", runs, paper_rows(paper.TABLE3))
     _, *found = (one.samples for one in bench.measure(runs))
     without, with_ice = found[: len(ICE_CACHES)], found[len(ICE_CACHES) :]
     told = []
@@ -103,7 +103,9 @@ def table5_runs(bench: Bench) -> list[Run]:
 
 def table5(bench: Bench) -> Result:
     """STaRR over the whole canvas, in blocks, and in blocks with the dual cache."""
-    return compare_runs(bench, "table5", "Table 5: Block STaRR and Dual Cache", table5_runs(bench), small(paper.TABLE5))
+    return compare_runs(
+        bench, "table5", "Table 5: Block STaRR and Dual Cache", table5_runs(bench), paper_rows(paper.TABLE5)
+    )
 
 
 def starr_form(bench: Bench, *options: str) -> str:
@@ -112,7 +114,7 @@ def starr_form(bench: Bench, *options: str) -> str:
     return "starr" + (":" + ",".join(parts) if parts else "")
 
 
-def small(rows: Sequence[tuple[str, float, float]]) -> list[Row]:
+def paper_rows(rows: Sequence[tuple[str, float, float]]) -> list[Row]:
     """The paper's rows of a table with speed-up and accuracy."""
     return [{"method (paper)": name, "speed-up": up, "accuracy": right} for name, up, right in rows]
 
