@@ -22,16 +22,16 @@ import torch
 
 import starr
 from benchmarks.stored import Stored
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.engine import Engine
-from starr.evals.reproduce import context
-from starr.evals.reproduce.result import table
 from starr.evals.run.runs import fingerprint
 from starr.evals.tasks import word_problems
 from starr.model.files.hub import bundled_folder
 from starr.model.load import Model, load
 from starr.model.network.attention import attention
 from starr.model.network.transformer import Transformer
+from starr.research.reproduce import context
+from starr.research.reproduce.result import table
 
 NAME = "bundled-blocks"
 STRATEGY = "threshold:origin=sdar,tau=0.85"
@@ -60,7 +60,7 @@ def decode(model: Model, prompt: list[int], tokens: int, cache: str) -> tuple[st
     """A full canvas, and the milliseconds of processor time of each of its steps."""
     engine = Engine(model, max_rows=1)
     options = Options(strategy=STRATEGY, cache=cache, max_tokens=tokens, eos="never", trace=True)
-    engine.add(request_of(model, prompt, options))
+    engine.add(build_request(model, prompt, options))
     spent: list[float] = []
     while True:
         began = process_time()

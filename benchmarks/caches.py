@@ -17,8 +17,8 @@ import torch
 
 import starr
 from benchmarks.report import machine, table
+from starr.decode.canvas import columns_where
 from starr.decode.forward import partial, whole
-from starr.decode.places import places
 from starr.model.network.transformer import KVBuffer
 
 SHARES = (1.0, 0.5, 0.25, 0.125)
@@ -37,7 +37,7 @@ def forwards(model, prompt: int, canvas: int):
 
     def run(share: float):
         count = round(size * share)
-        where = places((index >= size - count) & (index < size), count)
+        where = columns_where((index >= size - count) & (index < size), count)
         wanted = where.index[:, -canvas:]
         return lambda: partial(net, tokens, length, where, buffer, wanted, None, size)
 

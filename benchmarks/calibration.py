@@ -21,16 +21,16 @@ import torch
 import starr
 from benchmarks.plan import ROWS, TASKS
 from benchmarks.stored import Stored
-from starr.evals.calibrate.fit import Recipe
-from starr.evals.calibrate.prompts import task_prompts
-from starr.evals.calibrate.work import CalibrationPlan, Visited, claim, fitted, rounds_of, scored
-from starr.evals.reproduce import context
-from starr.evals.reproduce.bench import difference
+from starr.evals.run.bench import difference
 from starr.evals.run.results import compare, summarise
 from starr.evals.run.runner import decode_chunk
 from starr.evals.run.runs import Run, choose, settings_for
 from starr.evals.run.store import Sample
 from starr.evals.tasks import load_task
+from starr.fit.calibrate.fit import Recipe
+from starr.fit.calibrate.prompts import task_prompts
+from starr.fit.calibrate.work import CalibrationPlan, Visited, claim, fitted, rounds_of, scored
+from starr.research.reproduce import context
 
 BASE = "threshold:tau=0.9"
 FEWER = (50, 200)

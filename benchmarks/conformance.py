@@ -14,10 +14,10 @@ from typing import Any
 
 import starr
 from benchmarks.stored import Stored
-from starr.evals.reproduce import context
-from starr.evals.reproduce.result import table
 from starr.evals.run.runs import fingerprint
 from starr.evals.tasks import load_task
+from starr.research.reproduce import context
+from starr.research.reproduce.result import table
 from tests.reference.cases import CASES
 from tests.reference.conformance import Case, compared
 

@@ -13,15 +13,15 @@ from time import process_time
 from typing import Any
 
 import starr
-from starr.evals.reproduce import context
-from starr.evals.reproduce.bench import difference
-from starr.evals.reproduce.result import table, write_index
+from starr.evals.run.bench import difference
 from starr.evals.run.results import compare, summarise
 from starr.evals.run.runner import decode_chunk
 from starr.evals.run.runs import Run, choose, fingerprint, settings_for
 from starr.evals.run.store import Sample
 from starr.evals.tasks import load_task
 from starr.model.load import Model
+from starr.research.reproduce import context
+from starr.research.reproduce.result import table, write_index
 
 DTYPES = ("float32", "bfloat16")
 TASKS = ("word-problems", "lines", "grids")

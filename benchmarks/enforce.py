@@ -16,13 +16,13 @@ from typing import Any
 
 import starr
 from benchmarks.stored import Stored
-from starr.evals.reproduce import context
-from starr.evals.reproduce.bench import difference
+from starr.evals.run.bench import difference
 from starr.evals.run.results import compare, summarise
 from starr.evals.run.runner import decode_chunk
-from starr.evals.run.runs import EvalSettings, Run, choose, request_for, settings_for
+from starr.evals.run.runs import EvalSettings, Run, choose, requests_for, settings_for
 from starr.evals.run.store import Sample
 from starr.evals.tasks import Task, load_task
+from starr.research.reproduce import context
 
 MODES = ("strict", "bounded", "literal")
 STRATEGIES = ("starr", "edit", "wino", "saber", "remdm:steps=64")
@@ -43,7 +43,7 @@ def modes_of(model: Any, task: Task, settings: EvalSettings, strategy: str) -> d
     found: dict[str, tuple[EvalSettings, Any]] = {}
     for mode in (*MODES, "safe"):
         given = replace(settings, options=replace(settings.options, enforce=mode))
-        asked = request_for(model, task.items[0], Run(strategy), given)
+        asked = requests_for(model, task.items[:1], Run(strategy), given)[0]
         rules = "literal" if asked.literal else "bounded" if mode == "bounded" else "strict"
         found[mode] = given, strategy in ALIKE or (rules, asked.step_limit)
     return found

@@ -8,9 +8,10 @@ from statistics import mean
 
 from benchmarks.plan import Step
 from starr.cli.report import table
-from starr.evals.reproduce.bench import Bench
+from starr.evals.run.bench import Bench
 from starr.evals.run.progress import spell
-from starr.evals.run.runs import LIMIT, Run
+from starr.evals.run.runs import Run
+from starr.research.limit import LIMIT
 
 SPEED = 20_000  # positions per second of one core, bundled model, bfloat16
 SHARE = 0.08  # forwards of an adaptive strategy as a share of the canvas

@@ -18,7 +18,7 @@ import torch
 
 import starr
 from benchmarks.report import machine, table
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.engine import Engine
 from starr.decode.propose import ProposalRequest, propose
 from starr.evals.tasks import word_problems
@@ -27,7 +27,7 @@ from starr.evals.tasks import word_problems
 def loop_ratio(model, rows: int, tokens: int, repeats: int) -> dict:
     """Time of whole runs, and of as many bare forwards (trunk and head over the canvas) on the same canvases."""
     prompts = [p.prompt for p in word_problems.load()[:rows]]
-    requests = [request_of(model, p, Options(strategy="starr", max_tokens=tokens, eos="never")) for p in prompts]
+    requests = [build_request(model, p, Options(strategy="starr", max_tokens=tokens, eos="never")) for p in prompts]
     longest = max(len(r.tokens) for r in requests)
     canvas = torch.tensor([r.tokens + [0] * (longest - len(r.tokens)) for r in requests])
     attend = torch.arange(longest)[None] < torch.tensor([[len(r.tokens)] for r in requests])

@@ -21,12 +21,12 @@ from statistics import mean
 from typing import Any
 
 import torch
+from starr.evals.reproduce import context
 
 import starr
 from benchmarks.outside_models import ANTIBERTY, RXNMAPPER, cache_folder, model_folder, reactions
 from benchmarks.stored import Stored
 from starr.errors import InputError
-from starr.evals.reproduce import context
 from starr.evals.stats import bootstrap
 from starr.options import Options
 

@@ -23,6 +23,7 @@ from starr.evals.run.runner import Workload, decode_chunk
 from starr.evals.run.runs import Run, settings_for
 from starr.evals.run.store import Sample, Store
 from starr.evals.tasks import Task, load_task
+from starr.research import limit as _limit  # noqa: F401  # a worker knows the oracle's run, too
 
 PART = 3  # batches in a part: rows that finish early are replaced within it
 

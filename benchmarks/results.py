@@ -23,13 +23,14 @@ from benchmarks.estimate import seconds_of, seconds_of_all, table_of
 from benchmarks.plan import ROWS, TASKS, Step, chosen
 from benchmarks.pool import Pool, Source, loaded, pool, tasked
 from docs import about_results
-from starr.evals.reproduce import RESULTS, RUNS, context
-from starr.evals.reproduce.bench import Bench
-from starr.evals.reproduce.over import table1_over
-from starr.evals.reproduce.result import Result, write_index, write_result
+from starr.evals.run.bench import Bench
 from starr.evals.run.evaluate import left, open_store
 from starr.evals.run.progress import spell
-from starr.evals.run.runs import LIMIT, Run, settings_for
+from starr.evals.run.runs import Run, settings_for
+from starr.research.limit import LIMIT
+from starr.research.reproduce import RESULTS, RUNS, context
+from starr.research.reproduce.over import table1_over
+from starr.research.reproduce.result import Result, write_index, write_result
 
 
 @dataclass(frozen=True)

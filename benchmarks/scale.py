@@ -19,9 +19,9 @@ from datetime import date
 from pathlib import Path
 
 import starr
-from starr.cluster.evaluate import Remote, remote
-from starr.cluster.fleet import Fleet, actors
-from starr.cluster.start import Size, connected
+from starr.cluster.fleet import Fleet, make_starter
+from starr.cluster.jobs import Remote, start_remote
+from starr.cluster.start import Size, connect
 from starr.cluster.worker import EvalWorker, ModelSource
 from starr.evals.run.evaluate import Evaluation, carry_out, open_store, run_evaluation
 from starr.evals.run.results import machine
@@ -53,10 +53,10 @@ def one_process(folder: Path, work: Workload, task, model, settings) -> tuple[fl
 
 def with_workers(folder: Path, work: Workload, task, workers: int) -> float:
     """Samples per second once the models are loaded."""
-    with remote(Size(workers=workers), ModelSource(), task, ROWS, {}, quiet=True) as decoder:
+    with start_remote(Size(workers=workers), ModelSource(), task, ROWS, {}, quiet=True) as decoder:
         settings = decoder.settings()
         while any(member.state != "idle" for member in decoder.fleet.members):
-            list(decoder.fleet.turn())
+            list(decoder.fleet.wait())
         began = time.perf_counter()
         carry_out(Evaluation(task, settings, work, folder, quiet=True), decoder)
         return len(work.items) / (time.perf_counter() - began)
@@ -64,10 +64,10 @@ def with_workers(folder: Path, work: Workload, task, workers: int) -> float:
 
 def ceiling(folder: Path, units: int, task, settings, sample: Sample, workers: int = 2) -> float:
     """Samples per second that the driver takes from idle workers."""
-    with connected(Size(workers=workers)) as (ray, size):
-        fleet = Fleet(ray, size, actors(ray, size, Idle, ModelSource(), (sample,)), print)
+    with connect(Size(workers=workers)) as (ray, size):
+        fleet = Fleet(ray, size, make_starter(ray, size, Idle, ModelSource(), (sample,)), print)
         while any(member.state != "idle" for member in fleet.members):
-            list(fleet.turn())
+            list(fleet.wait())
         items = [(place, task.items[place % len(task.items)]) for place in range(units)]
         store = open_store(folder, settings, make_runs([STRATEGY]), resume=False)
         began = time.perf_counter()

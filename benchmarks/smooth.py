@@ -18,14 +18,14 @@ from typing import Any
 
 import starr
 from benchmarks.stored import Stored
-from starr.evals.reproduce import context
-from starr.evals.reproduce.bench import difference
+from starr.evals.run.bench import difference
 from starr.evals.run.results import compare, summarise
 from starr.evals.run.runner import decode_chunk
 from starr.evals.run.runs import EvalSettings, Run, choose, settings_for
 from starr.evals.run.store import Sample
 from starr.evals.stats import Z95
 from starr.evals.tasks import Task, load_task
+from starr.research.reproduce import context
 
 AS_GOOD = -0.03  # both: the whole interval of the difference lies above this
 WEIGHTS = (0.0, 0.3, 1.0)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from starr.evals.reproduce.result import Context, table, write_index
+from starr.research.reproduce.result import Context, table, write_index
 
 Row = dict[str, Any]
 

@@ -20,14 +20,14 @@ import torch
 
 import starr
 from benchmarks.report import machine, table
-from starr.api import request_of, run_all
+from starr.api import build_request, run_all
 from starr.decode import batch
 from starr.decode.engine import Engine
 from starr.decode.extras import GUESTS
-from starr.decode.extras.constraints.compiled import compile_constraint, spelling_for
-from starr.decode.extras.constraints.expression import wanted
+from starr.decode.extras.constraints.compile import compile_constraint, spell_vocabulary
+from starr.decode.extras.constraints.expression import parse_constraint
 from starr.decode.extras.constraints.guest import Constraints
-from starr.decode.view import Action
+from starr.decode.view import COMMIT
 from starr.evals.tasks import load_task
 from starr.model.load import Model
 from starr.model.network.layers import Shape
@@ -55,6 +55,7 @@ class Words:
     """A tokenizer of single bytes and made-up words."""
 
     has_chat = False
+    spaced = False
     special_ids = frozenset(range(3))
 
     def __init__(self, size: int) -> None:
@@ -107,7 +108,7 @@ def model_of(size: int, width: int) -> Model:
 
 def steps(model: Model, prompt: int, canvas: int, **options) -> list[float]:
     """Milliseconds of every step of one row that commits one token per step."""
-    row = request_of(
+    row = build_request(
         model, [3] * prompt, Options(max_tokens=canvas, strategy="confidence", max_forwards=None, **options)
     )
     engine = Engine(model, max_rows=1)
@@ -135,9 +136,9 @@ def layer_time(model: Model, positions: int) -> float:
 def cost(size: int, width: int, prompt: int, canvas: int) -> dict:
     """One row of the table."""
     model = model_of(size, width)
-    spelling = spelling_for(model)
+    spelling = spell_vocabulary(model)
     started = time.perf_counter()
-    automaton = compile_constraint(wanted(json_schema=SCHEMA), spelling)
+    automaton = compile_constraint(parse_constraint(json_schema=SCHEMA), spelling)
     compiled = 1000 * (time.perf_counter() - started)
     free, bound = steps(model, prompt, canvas), steps(model, prompt, canvas, json_schema=SCHEMA)
     rest = (LAYERS - 1) * layer_time(model, prompt + canvas)
@@ -157,19 +158,19 @@ def cost(size: int, width: int, prompt: int, canvas: int) -> dict:
 class BestPath(Constraints):
     """Every step's commits chosen together, for comparison."""
 
-    def propose(self, request, canvas, observed):
-        found = super().propose(request, canvas, observed)
+    def propose(self, request, call):
+        found = super().propose(request, call)
         return replace(found, signals=found.signals | {"distribution"})
 
-    def amend(self, action, written, view, canvas):
-        action, written = action.clone(), written.clone()
+    def amend(self, step):
+        written = step.written.clone()
         for k, each in enumerate(self.walks):
             row = int(self.rows[k])
-            places = [each.window[0] + p for p in (action[row] == Action.COMMIT).nonzero().flatten().tolist()]
-            if places:
-                tokens = self.together(k, each, view.distribution[row], places)
-                written[row, [p - each.window[0] for p in tokens]] = torch.tensor(list(tokens.values()))
-        return action, written
+            commits = (step.action[row] == COMMIT).nonzero().flatten().tolist()
+            if commits:
+                positions = [each.window[0] + i for i in commits]
+                written[row, commits] = self.choose_together(k, each, step.view.distribution[row, commits], positions)
+        return replace(step, written=written)
 
 
 def joint(count: int) -> list[dict]:
@@ -182,7 +183,7 @@ def joint(count: int) -> list[dict]:
             for way, guest in (("by confidence", Constraints), ("best path", BestPath)):
                 batch.GUESTS = tuple(guest if kind is Constraints else kind for kind in GUESTS)
                 options = Options(max_tokens=96, strategy=f"threshold:tau={tau}", **given)
-                found = run_all(model, [request_of(model, item.chat, options) for item in items], 8)
+                found = run_all(model, [build_request(model, item.chat, options) for item in items], 8)
                 graded = [task.grade(item, each.text) for item, each in zip(items, found, strict=True)]
                 right = sum(bool(grade.scores[task.primary]) for grade in graded)
                 forwards = sum(each.stats.forwards for each in found) / len(found)

@@ -21,8 +21,8 @@ from itertools import count
 from pathlib import Path
 
 import starr
-from starr.api import request_of, run_all
-from starr.decode.check import check_request
+from starr.api import build_request, run_all
+from starr.decode.request import check_request
 from starr.errors import InputError
 from starr.options import Options
 from tests.tiny import EOS, MASK, SIGMOID, SOFTMAX, form_of, tiny_model
@@ -48,6 +48,7 @@ class Pieces:
     """Tokens of several characters; enough of a Tokenizer for the engine and for constraints."""
 
     has_chat = False
+    spaced = False
     special_ids = frozenset(range(3))
 
     def encode(self, text: str) -> list[int]:
@@ -88,7 +89,7 @@ def block_model(seed: int, kind: str):
 
 def constrained(model, prompt: str = "abc", **options):
     """One row of a model."""
-    return request_of(model, prompt, Options(**options))
+    return build_request(model, prompt, Options(**options))
 
 
 def usable() -> list[str]:
@@ -96,7 +97,7 @@ def usable() -> list[str]:
     found = []
     for entry in starr.strategies():
         try:
-            found += [] if starr.strategy(entry.name).grows() else [entry.name]
+            found += [] if starr.strategy(entry.name).needs().get("growth") else [entry.name]
         except InputError:
             continue
     return found
@@ -147,7 +148,7 @@ def draw(model, rng: random.Random):
         if options.enforce == "literal" and options.max_forwards is None:
             options = replace(options, max_forwards=12)
         try:
-            row = request_of(model, prompt, options)
+            row = build_request(model, prompt, options)
             check_request(row, model)
         except InputError:
             continue

@@ -14,7 +14,7 @@ import starr
 from starr.evals.tasks import word_problems
 from starr.evals.tasks.problem import Problem
 from starr.model.load import Model
-from starr.viewer.html import page
+from starr.viewer.html import build_page
 
 IMAGES = Path(__file__).parent / "images"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking", "--disable-sync"]
@@ -81,7 +81,7 @@ def main() -> None:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         for name, lanes, link, width in SHOTS:
             path = Path(folder) / f"{name}.html"
-            path.write_text(page(runs[:lanes], "How STaRR solves a word problem"), encoding="utf-8")
+            path.write_text(build_page(runs[:lanes], "How STaRR solves a word problem"), encoding="utf-8")
             shoot(browser, path.as_uri() + link, name, width)
         browser.close()
 

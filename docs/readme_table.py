@@ -1,6 +1,6 @@
-"""Writes the tables of results in README.md from docs/results/table1.json: python docs/readme_table.py
+"""Writes the tables of README.md: python docs/readme_table.py
 
-Numbers of the README come from a stored result and nowhere else; a test compares the two.
+The results come from docs/results/table1.json, the strategies from their classes; a test compares both with the page.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import starr
+from starr.decode.strategies.sweep import FAMILIES
+
 DOCS = Path(__file__).parent
 README = DOCS.parent / "README.md"
 COLUMNS = (
@@ -18,6 +21,7 @@ COLUMNS = (
     "positions",
 )  # fmt: skip
 BEGIN, END = "<!-- table1: python docs/readme_table.py -->", "<!-- end of table1 -->"
+BEGIN_STRATEGIES, END_STRATEGIES = "<!-- strategies: python docs/readme_table.py -->", "<!-- end of strategies -->"
 Row = dict[str, Any]
 
 
@@ -70,6 +74,17 @@ def lead(rows: Sequence[Row]) -> str:
     return f"{ours['both %'] - theirs['both %']:+.1f}, {ours['forwards'] - theirs['forwards']:+.1f}"
 
 
+def strategies_table() -> str:
+    """Every strategy with its paper, by family."""
+    families: dict[str, list[str]] = {}
+    for entry in starr.strategies():
+        if (sweep := entry.kind.sweep) is not None:
+            paper = entry.paper.split(",")[0].split(" (")[0]
+            families.setdefault(sweep.family, []).append(f"`{entry.name}` ({paper})")
+    rows = [[family, ", ".join(families[family])] for family in FAMILIES]
+    return "\n".join([BEGIN_STRATEGIES, lines_of(["commits", "strategies"], rows), END_STRATEGIES])
+
+
 def put(page: Path, block: str) -> None:
     """Replace what stands between the block's first and last line on a page."""
     begin, end = block.splitlines()[0], block.splitlines()[-1]
@@ -80,6 +95,7 @@ def put(page: Path, block: str) -> None:
 
 
 def main() -> None:
+    put(README, strategies_table())
     put(README, table(json.loads((DOCS / "results" / "table1.json").read_text(encoding="utf8"))))
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import starr
 from starr.cli.app import app
-from starr.model.device import half_trouble
+from starr.model.device import explain_half_trouble
 from starr.model.files.hub import BUNDLED_FOLDER
 from starr.model.known import read_known
 
@@ -105,8 +105,8 @@ def test_prompts_are_told_from_other_words(text, caught):
 @pytest.fixture(scope="module", params=["float32", "bfloat16"])
 def model(request):
     """In both dtypes that a CPU may choose."""
-    if request.param == "bfloat16" and half_trouble("bfloat16"):
-        pytest.skip(half_trouble("bfloat16"))
+    if request.param == "bfloat16" and explain_half_trouble("bfloat16"):
+        pytest.skip(explain_half_trouble("bfloat16"))
     return starr.load(dtype=request.param)
 
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import starr
-
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -64,9 +62,8 @@ def test_the_readme_opens_with_the_two_commands():
     assert [line.split("#")[0].strip() for line in first[1].splitlines()] == ["make demo", "make test"]
 
 
-def test_the_readme_names_every_strategy_cache_and_verb():
+def test_the_readme_names_every_verb():
     text = (ROOT / "README.md").read_text()
-    assert not [entry.name for entry in (*starr.strategies(), *starr.caches()) if f"`{entry.name}`" not in text]
     command = [sys.executable, "-m", "starr.cli.main", "--help"]
     listing = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     verbs = re.findall(r"^  ([\w-]+) ", listing.split("Commands:")[1], re.MULTILINE)

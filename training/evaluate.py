@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import starr
-from starr.evals.reproduce.bench import Bench, Measured, difference
+from starr.evals.run.bench import Bench, Measured, difference
 from starr.evals.run.evaluate import open_store
 from starr.evals.run.results import compare
 from starr.evals.run.runs import settings_for

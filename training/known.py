@@ -16,7 +16,7 @@ from pathlib import Path
 
 from starr.evals.tasks import grids, lines, list_functions, word_problems
 from starr.evals.tasks.problem import Problem
-from starr.model.known import ASKS, lines_of, pairs_of
+from starr.model.known import ASKS, list_pairs, split_lines
 
 ABOUT = "word problems, short functions over lists, lines of names and small grids"
 COUNT, SEED, LIMIT = 10_000, 7, 0.2
@@ -36,11 +36,11 @@ def main() -> None:
     found: set[str] = set()
     stories: set[str] = set()
     for problem in problems():
-        found.update(pairs_of(problem.prompt))
+        found.update(list_pairs(problem.prompt))
         if problem.prompt.endswith(ASKS):
-            stories.add(lines_of(problem.prompt)[0][1])
+            stories.add(split_lines(problem.prompt)[0][1])
         if problem.task == word_problems.TASK:  # texts with holes are made of its prompts and answers
-            found.update(pairs_of(f"{problem.prompt} {problem.answer}"), pairs_of(problem.answer))
+            found.update(list_pairs(f"{problem.prompt} {problem.answer}"), list_pairs(problem.answer))
     body = {"about": ABOUT, "turns": 1, "limit": LIMIT, "stories": sorted(stories), "pairs": sorted(found)}
     options.out.write_text(json.dumps(body, ensure_ascii=False, indent=0) + "\n", encoding="utf8")
     print(f"{len(found)} pairs -> {options.out}")

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from starr.model.numbers import without_amx
+from starr.model.numbers import disable_amx
 
 if TYPE_CHECKING:
     from starr.api import agenerate, astream, choose, generate, infill, strategy, stream
@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from starr.decode.trace import Generation, Generations, Trace
     from starr.decode.view import Action, Carry, Decision, StepView, actions, commits
     from starr.errors import InputError, LoadError, StarrError, WorkError
-    from starr.evals.calibrate.work import calibrate
     from starr.evals.tasks import Grade, Item, Task
+    from starr.fit.calibrate.work import calibrate
     from starr.model.load import Model, load
     from starr.named import option
     from starr.options import Options
     from starr.plugins import register
+    from starr.viewer.inline import show_inline
 
 __version__ = "0.1.0"
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "load",
     "option",
     "register",
+    "show_inline",
     "strategies",
     "strategy",
     "stream",
@@ -76,7 +78,7 @@ __all__ = [
 if "torch" not in sys.modules:  # OpenMP reads these once, when torch loads it: waiting threads shall sleep, not spin
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("KMP_BLOCKTIME", "0")
-    without_amx()
+    disable_amx()
 
 _NAMES = {
     "starr.model.load": ("Model", "load"),
@@ -88,7 +90,7 @@ _NAMES = {
     "starr.options": ("Options",),
     "starr.errors": ("InputError", "LoadError", "StarrError", "WorkError"),
     # what a strategy, cache, stop rule or task of somebody's own needs: docs/extend.md
-    "starr.evals.calibrate.work": ("calibrate",),
+    "starr.fit.calibrate.work": ("calibrate",),
     "starr.plugins": ("register",),
     "starr.named": ("option",),
     "starr.decode.strategies.base": ("Strategy",),
@@ -97,9 +99,9 @@ _NAMES = {
     "starr.decode.caches.base": ("Cache",),
     "starr.decode.stops.base": ("Moment", "StopRule", "Verdict"),
     "starr.evals.tasks": ("Grade", "Item", "Task"),
+    "starr.viewer.inline": ("show_inline",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
-__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -7,37 +7,43 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from starr.decode.caches import CACHES, Cache
+from starr.decode.caches import CACHES
 from starr.decode.choose.answers import answers
 from starr.decode.choose.questions import asks_within, questions_behind, questions_within
 from starr.decode.engine import Engine
-from starr.decode.extras.constraints.compiled import constraint_for
-from starr.decode.extras.constraints.expression import choices_text, wanted
-from starr.decode.prompts.given import Prompt as Prompt
-from starr.decode.prompts.given import is_many
-from starr.decode.prompts.ice import ice as make_ice
-from starr.decode.prompts.infill import infill_layout
-from starr.decode.prompts.layout import Layout, lay_out
-from starr.decode.request import Request, Sampling, check_ids, check_length, in_blocks
+from starr.decode.extras.constraints.compile import compile_for
+from starr.decode.extras.constraints.expression import ConstraintSpec, parse_constraint, read_choices
+from starr.decode.prompts.ice import ICES
+from starr.decode.prompts.prepare import Prompt as Prompt
+from starr.decode.prompts.prepare import add_suffix, build_canvas, build_infill, encode_prompt, is_many
+from starr.decode.request import Request, build_row
 from starr.decode.result import Event
 from starr.decode.stops import stop_rules
-from starr.decode.stops.base import StopRule
-from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import STRATEGIES
-from starr.decode.strings import stop_strings, stopped
+from starr.decode.strategies.base import STRATEGIES, Strategy
+from starr.decode.text import stop_strings
 from starr.decode.trace import Generation, Generations
 from starr.errors import InputError
 from starr.model.load import Model
 from starr.optional import need
-from starr.options import AnyOptions, BatchOptions, Options
+from starr.options import AnyOptions, BatchOptions, Options, ResolvedOptions
 
 Keywords = ParamSpec("Keywords")
 Given = TypeVar("Given")
 Made = TypeVar("Made")
+
+PARSERS: dict[str, Callable[[Any], Any]] = {
+    "strategy": STRATEGIES.parse,
+    "cache": CACHES.parse,
+    "stop": stop_strings,
+    "stop_rule": stop_rules,
+    "ice": ICES.parse,
+}
+"""The options that have a text form, each with its one parser. A member passes through unchanged."""
+MODELS_OWN = ("strategy", "cache")  # None is the model's own
 
 
 def takes(
@@ -72,79 +78,59 @@ def read_preset(path: Path) -> str:
     return str(text)
 
 
-def resolved(options: AnyOptions) -> AnyOptions:
-    """The options with members in place of their text forms, each checked; constraints are checked when compiled.
+def read_schema(path: Path) -> str:
+    """The text of a schema file."""
+    try:
+        return path.read_text(encoding="utf8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"json_schema cannot be read from {path}: {error}.", param="json_schema") from None
 
-    A strategy may be read from a file here, so that options from strangers (a server's) must not come this way.
-    """
-    schema = read_schema(options.json_schema)
-    asked = wanted(options.regex, schema, options.choices)
+
+FILE_READERS: dict[str, Callable[[Path], Any]] = {"strategy": read_preset, "json_schema": read_schema}
+
+
+def read_files(options: AnyOptions) -> AnyOptions:
+    """Read every option that is given as ``@FILE``. Options of strangers, as a server has them, never come here."""
+    given = {name: getattr(options, name) for name in FILE_READERS}
+    files = {name: Path(v[1:]) for name, v in given.items() if isinstance(v, str) and v.startswith("@")}
+    return replace(options, **{name: FILE_READERS[name](path) for name, path in files.items()}) if files else options
+
+
+def parse_options(options: AnyOptions) -> AnyOptions:
+    """Put members in place of text forms, before there is a model. Constraints are checked, and compiled later."""
+    read_constraint(options)
+    return replace(options, **parse_members(options.keywords()))
+
+
+def parse_members(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that have a text form, parsed. None stays None where it has a meaning."""
+    nullable = (*MODELS_OWN, "ice")
+    return {
+        name: None if given[name] is None and name in nullable else parse(given[name])
+        for name, parse in PARSERS.items()
+    }
+
+
+def read_constraint(options: Options) -> ConstraintSpec | None:
+    """What the answer must match; None is any text."""
+    asked = parse_constraint(options.regex, options.json_schema, options.choices)
     if asked is not None:
         need("grammar", asked.kind)
-    return replace(
-        options,
-        strategy=None if options.strategy is None else strategy(options.strategy),
-        cache=None if options.cache is None else CACHES.parse(options.cache),
-        stop=stop_strings(options.stop),
-        stop_rule=stop_rules(options.stop_rule),
-        ice=None if options.ice is None else make_ice(options.ice),
-        json_schema=schema,
-    )
+    return asked
 
 
-def for_model(options: AnyOptions, model: Model) -> AnyOptions:
-    """The options, with the model's own strategy and cache where none was named."""
-    return replace(options, strategy=own_strategy(options, model), cache=own_cache(options, model))
-
-
-def own_strategy(options: Options, model: Model) -> Strategy:
-    """The strategy asked for, or that of the model's family."""
-    return STRATEGIES.parse(model.spec.habits.strategy if options.strategy is None else options.strategy)
-
-
-def own_cache(options: Options, model: Model) -> Cache:
-    """The cache asked for, or that of the model's family."""
-    return CACHES.parse(model.spec.habits.cache if options.cache is None else options.cache)
-
-
-def read_schema(given: Any) -> Any:
-    """A schema as it was given; ``@FILE`` is read."""
-    if not isinstance(given, str) or not given.startswith("@"):
-        return given
-    try:
-        return Path(given[1:]).read_text(encoding="utf8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"json_schema cannot be read from {given[1:]}: {error}.", param="json_schema") from None
-
-
-def prompt_tokens(model: Model, prompt: Prompt, chat: bool | None) -> tuple[list[int], str]:
-    """The tokens of a prompt, and its text for display."""
-    if isinstance(prompt, str):
-        if not prompt.strip():
-            raise InputError("The prompt must not be empty.", hint="Give at least one word.", param="prompt")
-        if model.tokenizer.has_chat if chat is None else chat:
-            return model.tokenizer.chat([{"role": "user", "content": prompt}]), prompt
-        start = [] if model.spec.bos_id is None else [model.spec.bos_id]
-        return start + model.tokenizer.encode(prompt), prompt
-    if not prompt:
-        raise InputError("The prompt must not be empty.", hint="Give at least one message or token.", param="prompt")
-    tokens = [token for token in prompt if isinstance(token, int)]
-    messages = [dict(message) for message in prompt if isinstance(message, Mapping)]
-    if tokens and not messages:
-        check_ids(tokens, model.spec.shape.vocab_size)
-        return tokens, model.tokenizer.decode(tokens)
-    return model.tokenizer.chat(messages), str(messages[-1].get("content", ""))
-
-
-@dataclass(frozen=True, slots=True)
-class Laid:
-    """A prompt and the canvas after it."""
-
-    prompt: list[int]
-    canvas: Layout
-    text: str  # the prompt, for display
-    ends: bool = True  # an end-of-text ends the row
-    rules: tuple[StopRule, ...] = ()  # those that the canvas itself needs
+def resolve(options: Options, model: Model) -> ResolvedOptions:
+    """Resolve options for a model: parse text forms, take the model's own members where none is named."""
+    given, asked = options.keywords(), read_constraint(options)
+    own = {name: getattr(model.spec.habits, name) for name in MODELS_OWN if given[name] is None}
+    given |= parse_members(given | own)
+    given["strategy"] = given["strategy"].bind(model)
+    if options.infill:
+        given["eos"] = "never"
+    if asked is not None and model.tokenizer.spaced:
+        rule = f"{model.name} has a WordPiece tokenizer, whose tokens are not the bytes of a text."
+        raise InputError(rule, hint="Decode it without a constraint.", param="regex")
+    return ResolvedOptions(**given, constraint=None if asked is None else compile_for(model, asked))
 
 
 def check_model(model: Any) -> None:
@@ -154,62 +140,33 @@ def check_model(model: Any) -> None:
         raise InputError(f"A model is what starr.load gives, got {model!r:.60}.", hint=hint, param="model")
 
 
-def request_of(model: Model, prompt: Prompt, options: Options, *, stream: bool = False) -> Request:
-    """A row with ``max_tokens`` masks after the prompt, a template in their place, or a text with holes."""
-    if options.infill:
-        return make_request(model, holed(model, prompt, options), replace(options, eos="never"), stream)
-    return make_request(model, laid(model, prompt, options), options, stream)
+def build_requests(
+    model: Model,
+    prompts: Sequence[Prompt],
+    options: Options,
+    *,
+    stream: bool = False,
+    candidates: int = 0,
+    suffix: str = "",
+) -> list[Request]:
+    """Build one checked row per prompt. The options are resolved once and travel unchanged into every row.
+
+    A row has ``max_tokens`` masks after the prompt, a template in their place, or a text with holes. ``candidates`` is
+    the number of likely tokens kept for every commit, ``suffix`` a text after the canvas.
+    """
+    chosen = resolve(replace(options, eos="never") if suffix else options, model)
+    prepare = build_infill if chosen.infill else build_canvas
+    rows = []
+    for prompt in prompts:
+        prepared = prepare(model, prompt, chosen)
+        prepared = add_suffix(model, prepared, chosen, suffix) if suffix else prepared
+        rows.append(build_row(model, prepared, chosen, stream=stream, candidates=candidates))
+    return rows
 
 
-def laid(model: Model, prompt: Prompt, options: Options) -> Laid:
-    """The prompt, and a canvas of masks or of an ``ice`` template after it."""
-    tokens, text = prompt_tokens(model, prompt, options.chat)
-    check_length(len(tokens), options.max_tokens, model.spec.max_length)
-    encode, mask = model.tokenizer.encode, model.spec.mask_id
-    if options.ice is None:
-        return Laid(tokens, lay_out([options.max_tokens], encode, mask), text)
-    template = make_ice(options.ice)
-    canvas, answer = template.layout(encode, mask, options.max_tokens)
-    return Laid(tokens, canvas, text, ends=False, rules=(template.rule(answer),))
-
-
-def holed(model: Model, prompt: Prompt, options: Options) -> Laid:
-    """A canvas that is the whole text; it does not end at an end-of-text."""
-    if not isinstance(prompt, str) or options.ice is not None:
-        raise InputError("Infilling takes a text with [MASK:n] holes and cannot be used with ice.", param="prompt")
-    spec = model.spec
-    found = infill_layout(prompt, model.tokenizer.encode, spec.mask_id, spec.max_length)
-    canvas = Layout(found.tokens + spec.behind, found.masked + [False] * len(spec.behind))
-    return Laid(spec.before, canvas, prompt, ends=False)
-
-
-def make_request(model: Model, place: Laid, options: Options, stream: bool) -> Request:
-    """The row that decodes a canvas with these options; a constraint is compiled here, unless it is known."""
-    asked = wanted(options.regex, options.json_schema, options.choices)
-    if asked is not None and model.tokenizer.spaced:
-        rule = f"{model.name} has a WordPiece tokenizer, whose tokens are not the bytes of a text."
-        raise InputError(rule, hint="Decode it without a constraint.", param="regex")
-    request = Request(
-        tokens=place.prompt + place.canvas.tokens,
-        masked=[False] * len(place.prompt) + place.canvas.masked,
-        start=len(place.prompt),
-        strategy=own_strategy(options, model).bind(model),
-        cache=own_cache(options, model),
-        sampling=Sampling(options.temperature, options.top_p, options.top_k, options.guidance, options.eos),
-        block_length=options.block_length,
-        seed=options.seed,
-        max_forwards=options.max_forwards,
-        enforce=options.enforce,
-        max_revocations=options.max_revocations,
-        smoothing=options.smoothing,
-        trace=options.trace,
-        stream=stream,
-        ends=place.ends,
-        rules=(*stop_rules(options.stop_rule), *place.rules),
-        prompt=place.text,
-        constraint=None if asked is None else constraint_for(model, asked),
-    )
-    return in_blocks(request, model.spec)
+def build_request(model: Model, prompt: Prompt, options: Options, *, stream: bool = False) -> Request:
+    """Build the checked row of one prompt."""
+    return build_requests(model, [prompt], options, stream=stream)[0]
 
 
 @overload
@@ -227,12 +184,9 @@ def generate(model: Model, prompt: Any, **options: Any) -> Any:
     A prompt is text, a list of {"role", "content"} messages, or a list of token ids.
     """
     check_model(model)
-    parsed = resolved(BatchOptions.of(options))
-    many = is_many(prompt)
-    prompts = list(prompt) if many else [prompt]
-    stops = stop_strings(parsed.stop)
-    requests = [request_of(model, p, parsed, stream=bool(stops)) for p in prompts]
-    results = run_all(model, requests, parsed.batch_size, stops, progress=parsed.progress)
+    given, many = read_files(BatchOptions.of(options)), is_many(prompt)
+    requests = build_requests(model, list(prompt) if many else [prompt], given)
+    results = run_all(model, requests, given.batch_size, progress=given.progress)
     return results if many else results[0]
 
 
@@ -262,40 +216,27 @@ def choose(model: Model, prompt: Prompt, choices: Any, *, chat: bool | None = No
     """
     check_model(model)
     many = not isinstance(choices, str) and bool(choices) and not isinstance(choices[0], str)
-    lists = [json.loads(choices_text(each)) for each in (choices if many else [choices])]
+    lists = [read_choices(each) for each in (choices if many else [choices])]
     if many and not isinstance(prompt, str):
         raise InputError("Several questions need a text with [MASK] holes.", param="prompt")
     if isinstance(prompt, str) and (many or asks_within(prompt)):
         found = answers(model, *questions_within(model, prompt, lists))
         return found if many else found[0]
-    return answers(model, *questions_behind(model, prompt_tokens(model, prompt, chat)[0], lists[0]))[0]
+    return answers(model, *questions_behind(model, encode_prompt(model, prompt, chat)[0], lists[0]))[0]
 
 
-def run_all(
-    model: Model, requests: Sequence[Request], batch_size: int, stops: Sequence[str] = (), *, progress: bool = False
-) -> Generations:
+def run_all(model: Model, requests: Sequence[Request], batch_size: int, *, progress: bool = False) -> Generations:
     """Decode requests together and give their results in order."""
     engine = Engine(model, max_rows=batch_size)
-    order = {engine.add(request): place for place, request in enumerate(requests)}
+    order = [engine.add(request) for request in requests]
     results: dict[int, Generation] = {}
     with bar(len(requests), progress) as advance:
         while engine.busy:
             for event in engine.step():
-                found = ended(engine, event, requests[order[event.id]], model, stops)
-                if found.generation is not None:
-                    results[order[event.id]] = found.generation
+                if event.generation is not None:
+                    results[event.id] = event.generation
                     advance()
-    return Generations(results[place] for place in range(len(requests)))
-
-
-def ended(engine: Engine, event: Event, request: Request, model: Model, stops: Sequence[str]) -> Event:
-    """The event up to a stop string; that row is decoded no further, unless its trace must be complete."""
-    found = stopped(event, request, model, stops) if stops else event
-    if found.done and not event.done:
-        if request.trace:
-            return event
-        engine.cancel(event.id)
-    return found
+    return Generations(results[id] for id in order)
 
 
 @contextmanager
@@ -316,22 +257,18 @@ def bar(total: int, shown: bool) -> Iterator[Callable[[], None]]:
 def stream(model: Model, prompt: Prompt, **options: Any) -> Iterator[Event]:
     """Decode one prompt step by step; the last event is done and carries the generation."""
     check_model(model)
-    parsed = resolved(Options.of(options))
+    given = read_files(Options.of(options))
     if is_many(prompt):
         raise InputError("stream takes one prompt.", hint="Call it once for each.", param="prompt")
-    return run_stream(model, request_of(model, prompt, parsed, stream=True), stop_strings(parsed.stop))
+    return run_stream(model, build_request(model, prompt, given, stream=True))
 
 
-def run_stream(model: Model, request: Request, stops: Sequence[str] = ()) -> Iterator[Event]:
+def run_stream(model: Model, request: Request) -> Iterator[Event]:
     """The events of one row."""
     engine = Engine(model, max_rows=1)
     engine.add(request)
-    shown = ""
     while engine.busy:
-        for event in engine.step():
-            found = ended(engine, event, request, model, stops)
-            yield replace(found, delta=found.text[len(shown) :])
-            shown = found.text
+        yield from engine.step()
 
 
 @takes(BatchOptions)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 
 class StarrError(Exception):
-    """Base of all errors that are shown to users without a traceback."""
+    """The base of all errors that users see without a traceback."""
 
     exit_code = 1
     status = 500
@@ -43,7 +43,7 @@ class WorkError(StarrError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint naming the nearest known word, or all of them when none is near."""
+    """Write a hint with the nearest known word, or with all of them when none is near."""
     names = sorted(known)
     if not names:
         return "There is none."

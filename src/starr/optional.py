@@ -1,6 +1,6 @@
-"""The extras: which libraries each brings, what they are for, and a one-line error where one is missing.
+"""The extras: their libraries, their purpose, and a one-line error where one is missing.
 
-Every verb asks before its work begins, so that nothing is lost to a library that is missed at the end.
+Every verb checks before its work begins, so that no work is lost because a library is missing at the end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from starr.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """``modules`` are what ``pip install 'starr-dlm[name]'`` must make importable."""
+    """One extra; ``modules`` are what ``pip install 'starr-dlm[name]'`` must make importable."""
 
     name: str
     modules: tuple[str, ...]
@@ -37,7 +37,7 @@ EXTRAS = (
 
 
 def need(name: str, what: str) -> None:
-    """Raise one line unless the extra is there; ``what`` is the subject of the sentence."""
+    """Raise in one line unless the extra is installed; ``what`` is the subject of the sentence."""
     extra = next(extra for extra in EXTRAS if extra.name == name)
     if extra.absent:
         raise InputError(f"{what} needs {', '.join(extra.absent)}.", hint=f"pip install 'starr-dlm[{name}]'")

@@ -1,8 +1,9 @@
 """Every option of decoding, once: its type, default, bounds, help, and the doors that show it.
 
 The keywords of ``generate`` and ``stream``, the flags of every verb that decodes, ``/set`` in a chat, the JSON fields
-of the server and the settings of an evaluation are read off the fields of ``Options``. A new option is one field here;
-then ``starr.api.make_request`` hands it to the step that reads it.
+of the server and the settings of an evaluation are read off the fields of ``Options``. ``starr.api.resolve`` makes
+``ResolvedOptions`` of them, once for all prompts, and every ``Request`` carries those unchanged. A new option is one
+field here; the step that needs it reads ``request.options``.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from starr.named import MANY, Option, check_value
 
 if TYPE_CHECKING:
     from starr.decode.caches import Cache
+    from starr.decode.extras.constraints.compile import Constraint
     from starr.decode.prompts.ice import Ice
     from starr.decode.stops.base import StopRule
     from starr.decode.strategies.base import Strategy
@@ -191,8 +193,9 @@ class Options:
     trace: bool = decoding(False, "Return every step.", doors=(PYTHON, JSON))
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            check_option(field.name, getattr(self, field.name))
+        for name, option in by_name().items():
+            if hasattr(self, name):
+                check_value(option, getattr(self, name))
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
@@ -206,7 +209,19 @@ class Options:
 
     def keywords(self) -> dict[str, Any]:
         """The same as keyword arguments of ``starr.generate``."""
-        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(Options)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedOptions(Options):
+    """Options for one model: members stand in place of text forms, and the model's own where none was named."""
+
+    strategy: Strategy
+    cache: Cache
+    stop: tuple[str, ...] = ()
+    stop_rule: tuple[StopRule, ...] = ()
+    ice: Ice | None = None
+    constraint: Constraint | None = None  # compiled from ``regex``, ``json_schema`` or ``choices``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

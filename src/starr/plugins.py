@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
+import pkgutil
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Protocol, TypeVar
 
@@ -16,15 +18,15 @@ Thing = TypeVar("Thing")
 
 
 class Holder(Protocol):
-    """What keeps members of one kind."""
+    """A registry of one kind of members."""
 
     kind: str
 
     def takes(self, thing: Any) -> bool:
-        """Whether the thing is of its kind."""
+        """Test whether the thing is of its kind."""
 
     def add(self, thing: Any) -> Any:
-        """Keep it; raises InputError if it cannot be kept."""
+        """Add the thing; raise InputError if that is not possible."""
 
 
 HOLDERS: list[Holder] = []
@@ -45,9 +47,15 @@ def register(thing: Thing) -> Thing:
     )
 
 
+def import_members(package: str, path: Iterable[str]) -> None:
+    """Import every module of a package, so that the members in them register themselves."""
+    for module in pkgutil.iter_modules(path):
+        importlib.import_module(f"{package}.{module.name}")
+
+
 @functools.cache
 def check_methods(cls: type, base: type) -> None:
-    """Raise unless a class has the methods that its base asks for, each with the arguments that it is called with."""
+    """Raise unless a class has the methods of its base, with the same arguments."""
     for name, method in vars(base).items():
         own = getattr(cls, name)
         if name.startswith("_") or not inspect.isfunction(method) or not inspect.isfunction(own):
@@ -72,7 +80,7 @@ class EntryPoints:
         self._lock = threading.RLock()
 
     def load(self, add: Callable[[EntryPoint, Any], object]) -> None:
-        """Give every member to ``add``. A plug-in that cannot be loaded or added is one warning that names it."""
+        """Give every member to ``add``; warn by name of a plug-in that cannot be loaded or added."""
         with self._lock:
             if self._loaded or not self.group:
                 return
@@ -81,11 +89,11 @@ class EntryPoints:
                 try:
                     add(point, point.load())
                 except (Exception, SystemExit) as error:
-                    warn(point, error)
+                    warn_of(point, error)
 
 
-def warn(point: EntryPoint, error: BaseException) -> None:
-    """One line about a broken plug-in."""
+def warn_of(point: EntryPoint, error: BaseException) -> None:
+    """Warn in one line of a broken plug-in."""
     package = point.dist.name if point.dist is not None else "an unnamed package"
     reason = " ".join(str(error).split()) or type(error).__name__
     line = f"The plug-in {point.name!r} of {package} ({point.group}) is left out: {type(error).__name__}: {reason}"

@@ -9,10 +9,11 @@ from benchmarks import results
 from benchmarks.estimate import forwards_of, seconds_of, seconds_of_all
 from benchmarks.plan import FIRST, ROWS, TASKS, WHOLE, Step, chosen
 from benchmarks.pool import missing_parts
-from starr.evals.reproduce import RESULTS, RUNS
-from starr.evals.reproduce.bench import Bench
+from starr.evals.run.bench import Bench
 from starr.evals.run.runner import Workload
-from starr.evals.run.runs import LIMIT, Run
+from starr.evals.run.runs import Run
+from starr.research.limit import LIMIT, oracle_samples
+from starr.research.reproduce import RESULTS, RUNS
 from tests.evals.toy import toy_bench
 
 MODELS = ("bundled", "bundled-dream")
@@ -76,7 +77,7 @@ def test_a_costly_run_may_have_fewer_items(tmp_path):
     bench = replace(toy_bench(tmp_path), fewer={"confidence": 2, LIMIT: 3})
     slow, quick = bench.measure([Run("confidence"), Run("threshold")])
     assert (slow.figures["n"], quick.figures["n"]) == (2, 6)
-    assert len(bench.oracle()) == 3
+    assert len(oracle_samples(bench)) == 3
     assert not bench.store.has("confidence", 2)
 
 
@@ -85,7 +86,7 @@ def test_what_a_page_says_it_decodes_is_all_it_decodes(name, tmp_path):
     bench = toy_bench(tmp_path, count=1, max_tokens=48 if name == "table3" else 10)
     runs = RUNS[name](bench)
     bench.measure(runs)
-    bench.oracle()
+    oracle_samples(bench)
     before = set(bench.store.samples)
     RESULTS[name](bench)
     assert set(bench.store.samples) == before

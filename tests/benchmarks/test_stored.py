@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.conformance import write_page
 from benchmarks.stored import Stored
-from starr.evals.reproduce.result import Context
+from starr.research.reproduce.result import Context
 from tests.reference.cases import CASES
 
 DOCS = Path(__file__).parents[2] / "docs"

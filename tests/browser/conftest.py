@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from starr.viewer.html import page as page_of
+from starr.viewer.html import build_page as page_of
 
 FLAGS = [
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

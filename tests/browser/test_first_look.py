@@ -6,7 +6,7 @@ from html import escape
 
 import pytest
 
-from starr.viewer.html import page as page_of
+from starr.viewer.html import build_page as page_of
 from tests.viewer.traces import WORDS, ended, make
 
 pytestmark = pytest.mark.browser

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from starr.viewer.inline import frame
+from starr.viewer.inline import show_inline
 from tests.viewer.traces import make
 
 pytestmark = pytest.mark.browser
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.browser
 
 def test_it_runs_in_a_frame_of_its_own(browser, tmp_path):
     path = tmp_path / "notebook.html"
-    path.write_text(f"<!doctype html><body><p>a notebook</p>{frame([make(length=24)])}</body>", encoding="utf8")
+    path.write_text(f"<!doctype html><body><p>a notebook</p>{show_inline([make(length=24)])}</body>", encoding="utf8")
     page = browser.new_page(viewport={"width": 900, "height": 760})
     troubles = []
     page.on("pageerror", lambda error: troubles.append(str(error)))
@@ -22,8 +22,7 @@ def test_it_runs_in_a_frame_of_its_own(browser, tmp_path):
     assert inside.locator(".status").text_content().startswith("step 1 of")
     inside.locator("#on").click()
     inside.locator("#end").click()
-    page.wait_for_timeout(500)
-    assert inside.locator(".status").get_attribute("data-done") == "true"
+    inside.locator('.status[data-done="true"]').wait_for()
     assert page.url == path.as_uri()
     assert troubles == []
     page.close()

@@ -75,7 +75,7 @@ def quick(monkeypatch):
     """Half precision is not tried in a child process."""
     found = {"bfloat16": Outcome("killed by signal 4"), "float16": Outcome(even=True, gains={"256": 2.0})}
     for module in ("starr.model.numbers", "starr.model.device"):
-        monkeypatch.setattr(f"{module}.outcome", found.__getitem__)
+        monkeypatch.setattr(f"{module}.find_outcome", found.__getitem__)
 
 
 def test_doctor_reports_and_advises(starr, quick):

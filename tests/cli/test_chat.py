@@ -14,7 +14,7 @@ from tests.tiny import tiny_model
 
 @pytest.fixture
 def session():
-    return Session(options=api.for_model(api.resolved(Options()), tiny_model()))
+    return Session(options=api.resolve(Options(), tiny_model()))
 
 
 def test_strategy_is_shown_and_changed(session):

@@ -105,8 +105,8 @@ def test_helps_are_plain(starr, verb):
 
 
 def test_helps_name_every_result_and_every_task(starr):
-    from starr.evals.reproduce import RESULTS
     from starr.evals.tasks import MODULES
+    from starr.research.reproduce import RESULTS
 
     words = set(re.findall(r"[\w-]+", starr("reproduce", "--help").out))
     assert {*RESULTS, "all"} <= words

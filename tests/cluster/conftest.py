@@ -7,7 +7,7 @@ import pytest
 
 import starr
 from starr.cluster.front import IMPORT_PATH, VARIABLE
-from starr.cluster.start import LOCAL, Size, arguments, begin
+from starr.cluster.start import LOCAL, Size, make_arguments, start_ray
 from tests.deploy.proxy import free_port
 from tests.model.tiny import LLADA_CONFIG, write_llada
 
@@ -27,7 +27,7 @@ def ray_folder():
 @pytest.fixture(scope="session")
 def own_ray(ray_folder):
     small = {"num_cpus": 4, "object_store_memory": 80 << 20, "_temp_dir": ray_folder}  # two workers, two replicas
-    begin(ray, LOCAL, arguments(Size()) | small)
+    start_ray(ray, LOCAL, make_arguments(Size()) | small)
     yield ray
     ray.shutdown()
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from starr.cli.main import main
-from starr.cluster.replica import NAME, Replicas, deployment
+from starr.cluster.replica import NAME, Replicas, make_deployment
 from starr.server.settings import Settings
 from tests.cluster.held import Held
 from tests.cluster.serving import PATIENCE, metric, replicas, runs
@@ -77,7 +77,7 @@ def held(own_ray, tiny, port, tmp_path):
     files = Held(tiny, str(tmp_path))
     serve.start(http_options={"port": port})
     settings = Settings(port=port, engines=1, max_rows=1, max_queue=4, stuck=5.0, grace=1.0)
-    serve.run(deployment(files.load, Replicas(1), settings), name=NAME, route_prefix="/")
+    serve.run(make_deployment(files.load, Replicas(1), settings), name=NAME, route_prefix="/")
     yield f"http://127.0.0.1:{port}", files
     files.go_on()
     serve.delete(NAME)

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from starr.cli.main import main
-from starr.cluster.evaluate import remote
-from starr.cluster.fleet import Fleet, actors
+from starr.cluster.fleet import Fleet, make_starter
+from starr.cluster.jobs import start_remote
 from starr.cluster.start import Size
 from starr.cluster.worker import ModelSource
 from starr.errors import WorkError
@@ -77,7 +77,7 @@ def plan_of(rows):
 def test_a_worker_that_is_killed_loses_nothing(own_ray, one_process, tmp_path, tiny, rows):
     """SIGKILL after the first samples; Ray starts it again, and every sample is there once."""
     task, work = plan_of(rows)
-    with remote(Size(workers=2), ModelSource(tiny), task, 2, {"max_tokens": 8}, quiet=True) as decoder:
+    with start_remote(Size(workers=2), ModelSource(tiny), task, 2, {"max_tokens": 8}, quiet=True) as decoder:
         victim = process_of(own_ray, decoder)
         job = Evaluation(task, decoder.settings(), work, tmp_path / "killed", quiet=True)
         killed = after(3, decoder, lambda: os.kill(victim, signal.SIGKILL))
@@ -213,7 +213,7 @@ def test_a_poison_sample_fails_alone_and_is_named(own_ray, tmp_path, tiny, rows,
     items[7] = replace(items[7], facts={})
     task = replace(task, items=items, grade=deadly)
     work = replace(work, items=choose(task, None), runs=work.runs[:1])
-    with remote(Size(workers=1), ModelSource(tiny), task, 2, {"max_tokens": 4}, quiet=True) as decoder:
+    with start_remote(Size(workers=1), ModelSource(tiny), task, 2, {"max_tokens": 4}, quiet=True) as decoder:
         job = Evaluation(task, decoder.settings(), work, tmp_path / "poison", quiet=True)
         with pytest.raises(WorkError, match="2 samples failed"):
             carry_out(job, decoder)
@@ -231,14 +231,14 @@ def deadly(item, text):
 
 def shy_fleet(ray, folder, failures, said):
     size = Size(workers=2)
-    return Fleet(ray, size, actors(ray, size, Shy, ModelSource(), (str(folder), failures)), said.append)
+    return Fleet(ray, size, make_starter(ray, size, Shy, ModelSource(), (str(folder), failures)), said.append)
 
 
 def test_a_worker_that_fails_for_good_gives_one_line_and_the_others_go_on(own_ray, tmp_path):
     said = []
     fleet = shy_fleet(own_ray, tmp_path, 1, said)
     found = dict(fleet.work([(None, place) for place in range(30)], 4))
-    until(lambda: list(fleet.turn()) or said)
+    until(lambda: list(fleet.wait()) or said)
     fleet.end()
     assert found == {(None, place): -place for place in range(30)}
     assert [line[8:] for line in said] == [" is lost: There is no model."]

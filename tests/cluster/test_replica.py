@@ -3,8 +3,8 @@
 import pytest
 
 from starr.cli.main import main
-from starr.cluster.replica import SPARE, Replicas, application, arguments_of, options_of
-from starr.cluster.serve import reason
+from starr.cluster.replica import SPARE, Replicas, application, make_options, write_arguments
+from starr.cluster.serve import find_reason
 from starr.cluster.worker import ModelSource
 from starr.errors import InputError
 from starr.server.settings import Settings
@@ -14,17 +14,17 @@ pytest.importorskip("ray.serve", reason="needs the extra [ray-serve]")
 
 
 def test_a_replica_takes_what_its_engines_decode_and_queue():
-    options = options_of(Replicas(2, cpus=4.0), Settings(max_rows=8, max_queue=10, timeout=90.0))
+    options = make_options(Replicas(2, cpus=4.0), Settings(max_rows=8, max_queue=10, timeout=90.0))
     assert options["max_ongoing_requests"] == 8 * 4 + 10 + SPARE
     assert options["max_queued_requests"] == 10
     assert options["graceful_shutdown_timeout_s"] == 90.0
     assert options["num_replicas"] == 2
-    assert options_of(Replicas(), Settings(engines=3, max_rows=8, max_queue=1))["max_ongoing_requests"] == 25 + SPARE
+    assert make_options(Replicas(), Settings(engines=3, max_rows=8, max_queue=1))["max_ongoing_requests"] == 25 + SPARE
 
 
 def test_replicas_are_fixed_or_chosen_by_load():
-    assert "autoscaling_config" not in options_of(Replicas(2, 2), Settings())
-    options = options_of(Replicas(1, 4), Settings(max_rows=8))
+    assert "autoscaling_config" not in make_options(Replicas(2, 2), Settings())
+    options = make_options(Replicas(1, 4), Settings(max_rows=8))
     assert "num_replicas" not in options
     assert options["autoscaling_config"] == {"min_replicas": 1, "max_replicas": 4, "target_ongoing_requests": 8}
 
@@ -56,7 +56,7 @@ def test_a_file_for_serve_deploy_is_what_ray_takes_and_gives_the_same_server(tmp
 
 
 def test_the_key_comes_from_the_environment_where_it_is_not_given(monkeypatch):
-    arguments = arguments_of(ModelSource("/no/such"), None, Replicas(), Settings(cors=("http://here",)))
+    arguments = write_arguments(ModelSource("/no/such"), None, Replicas(), Settings(cors=("http://here",)))
     monkeypatch.setenv("STARR_API_KEY", "")  # an empty one is refused: it is read
     del arguments["settings"]["api_key"]
     with pytest.raises(InputError, match="must not be empty"):
@@ -82,6 +82,6 @@ def test_wrong_flags_are_refused_in_one_line(flags, line, capsys):
 
 def test_the_reason_is_our_own_line_of_a_traceback():
     traceback = "Traceback\n  File x\nstarr.server.http.service.Loading: The model cannot be loaded: no folder.\n\n"
-    assert reason(["Deploying failed.", traceback]) == "The model cannot be loaded: no folder."
-    assert reason(["It is unhealthy."]) == "It is unhealthy."
-    assert reason([]) == "no reason was given."
+    assert find_reason(["Deploying failed.", traceback]) == "The model cannot be loaded: no folder."
+    assert find_reason(["It is unhealthy."]) == "It is unhealthy."
+    assert find_reason([]) == "no reason was given."

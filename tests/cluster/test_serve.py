@@ -12,7 +12,7 @@ import openai
 import pytest
 
 import starr
-from starr.cluster.replica import NAME, Replicas, deployment
+from starr.cluster.replica import NAME, Replicas, make_deployment
 from starr.server.settings import Settings
 from tests.cluster.held import Held
 from tests.cluster.serving import PATIENCE, metric, replicas
@@ -128,7 +128,7 @@ def held(own_ray, tiny, port, tmp_path):
     files = Held(tiny, str(tmp_path))
     serve.start(http_options={"port": port})
     settings = Settings(port=port, engines=1, max_rows=1, max_queue=1)
-    serve.run(deployment(files.load, Replicas(1), settings), name=NAME, route_prefix="/")
+    serve.run(make_deployment(files.load, Replicas(1), settings), name=NAME, route_prefix="/")
     yield f"http://127.0.0.1:{port}", files
     files.go_on()
     serve.delete(NAME)

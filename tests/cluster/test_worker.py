@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from starr.cluster.start import LOCAL, Size, begin
-from starr.cluster.worker import Failure, ModelSource, PromptWorker, alone_if_it_fails, gathered
+from starr.cluster.start import LOCAL, Size, start_ray
+from starr.cluster.worker import Failure, ModelSource, PromptWorker, decode_all, gather
 from starr.errors import InputError, WorkError
 from starr.options import Options
 
@@ -22,14 +22,14 @@ def decoder(bad):
 
 
 def test_one_bad_item_fails_alone():
-    found = dict(alone_if_it_fails(decoder({2}), [0, 1, 2, 3]))
+    found = dict(decode_all(decoder({2}), [0, 1, 2, 3]))
     assert found == {0: 0, 1: -1, 2: Failure("ValueError: no 2"), 3: -3}
 
 
 def test_results_go_together_but_none_is_kept_back():
-    assert [len(part) for part in gathered(iter([(i, i) for i in range(5)]), 1000.0)] == [5]
-    assert [len(part) for part in gathered(iter([(i, i) for i in range(3)]), 0.0)] == [1, 1, 1]
-    assert list(gathered(iter([]), 0.0)) == []
+    assert [len(part) for part in gather(iter([(i, i) for i in range(5)]), 1000.0)] == [5]
+    assert [len(part) for part in gather(iter([(i, i) for i in range(3)]), 0.0)] == [1, 1, 1]
+    assert list(gather(iter([]), 0.0)) == []
 
 
 def test_a_worker_without_a_model_says_why():
@@ -38,10 +38,10 @@ def test_a_worker_without_a_model_says_why():
 
 
 def test_sizes_are_chosen_by_what_the_cluster_has():
-    assert Size().fitted({"CPU": 4.0}) == Size(workers=4, gpus=0.0)
-    assert Size(cpus=2.0).fitted({"CPU": 4.0}).workers == 2
-    assert Size().fitted({"CPU": 64.0, "GPU": 8.0}) == Size(workers=8, gpus=1.0)
-    assert Size(workers=3, gpus=0.5).fitted({"CPU": 1.0, "GPU": 8.0}) == Size(workers=3, gpus=0.5)
+    assert Size().fit({"CPU": 4.0}) == Size(workers=4, gpus=0.0)
+    assert Size(cpus=2.0).fit({"CPU": 4.0}).workers == 2
+    assert Size().fit({"CPU": 64.0, "GPU": 8.0}) == Size(workers=8, gpus=1.0)
+    assert Size(workers=3, gpus=0.5).fit({"CPU": 1.0, "GPU": 8.0}) == Size(workers=3, gpus=0.5)
 
 
 @pytest.mark.parametrize("wrong", [{"workers": 0}, {"cpus": 0}, {"gpus": -1}, {"address": "ray://head:10001"}])
@@ -68,15 +68,15 @@ class Unwilling:
 
 def test_a_ray_that_does_not_come_up_is_started_again():
     ray = Unwilling(1)
-    begin(ray, LOCAL, {})
+    start_ray(ray, LOCAL, {})
     assert (ray.tries, ray.ends) == (2, 1)
     assert [child.wait(timeout=60) for child in ray.started] == [-signal.SIGKILL]
     with pytest.raises(WorkError, match=r"^Ray did not start: The current node timed out\.$"):
-        begin(Unwilling(9), LOCAL, {})
+        start_ray(Unwilling(9), LOCAL, {})
 
 
 def test_a_cluster_that_is_not_there_is_asked_once():
     ray = Unwilling(9)
     with pytest.raises(WorkError, match=r"There is no Ray cluster at head:6379 .*ray start --head"):
-        begin(ray, "head:6379", {})
+        start_ray(ray, "head:6379", {})
     assert ray.tries == 1

@@ -1,9 +1,10 @@
 """Rows join and leave between steps; every row pays for what it used."""
 
 import pytest
+import torch
 
-from starr.api import Options, request_of
-from starr.decode.batch import Batch
+from starr.api import Options, build_request
+from starr.decode.batch import Batch, move_buffer
 from starr.decode.engine import Engine
 from tests.decode.rows import request
 from tests.tiny import tiny_model
@@ -53,7 +54,7 @@ def test_only_buffered_rows_have_a_place_in_the_buffer():
 def test_the_first_step_costs_what_it_computed(options, forwards, positions):
     model = tiny_model()
     engine = Engine(model)
-    engine.add(request_of(model, "a prompt", Options(max_tokens=12, eos="never", **options)))
+    engine.add(build_request(model, "a prompt", Options(max_tokens=12, eos="never", **options)))
     engine.step()
     (row,) = engine.batch.rows
     assert (row.forwards, row.positions) == (forwards, positions)
@@ -64,7 +65,28 @@ def test_padding_is_counted_apart():
     model = tiny_model()
     engine = Engine(model)
     for prompt in ("ab", "a longer prompt"):
-        engine.add(request_of(model, prompt, Options(max_tokens=8, cache="dual", eos="never")))
+        engine.add(build_request(model, prompt, Options(max_tokens=8, cache="dual", eos="never")))
     engine.step()
     short, long = engine.batch.rows
     assert (short.padded, long.padded) == (long.length - short.length, 0)
+
+
+NET = tiny_model().net
+
+
+def test_rows_that_stay_keep_their_keys_and_new_ones_start_empty():
+    first = move_buffer(NET, None, [], [4, 7], 5)
+    first.keys.copy_(torch.randn(first.keys.shape))
+    first.values.copy_(torch.randn(first.values.shape))
+    wider = move_buffer(NET, first, [4, 7], [7, 9], 8)
+    assert torch.equal(wider.keys[:, 0, :, :5], first.keys[:, 1])
+    assert torch.equal(wider.values[:, 0, :, :5], first.values[:, 1])
+    assert not wider.keys[:, 0, :, 5:].any()
+    assert not wider.keys[:, 1].any()
+    assert wider.slots == 8
+    narrower = move_buffer(NET, wider, [7, 9], [7], 3)
+    assert torch.equal(narrower.keys[:, 0], wider.keys[:, 0, :, :3])
+
+
+def test_without_rows_there_is_no_buffer():
+    assert move_buffer(NET, None, [], [], 5) is None

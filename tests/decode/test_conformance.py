@@ -30,7 +30,7 @@ def test_same_tokens_and_forwards_on_random_weights(case, shift):
 
 
 COARSE = {
-    "confidence": ("observe.unsaturated", lambda confidence, odds: confidence),
+    "confidence": ("view.unsaturated", lambda confidence, odds: confidence),
     "margin:schedule=dream,steps={half}": ("strategies.margin.on_logit_grid", torch.zeros_like),
     "entropy": ("propose.on_small_grid", on_grid),
     "remdm_llada": ("propose.on_small_grid", on_grid),

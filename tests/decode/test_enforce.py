@@ -16,6 +16,7 @@ from starr.decode.enforce import Bounds, enforce
 from starr.decode.extras.growth import Growth
 from starr.decode.strategies.base import Strategy
 from starr.decode.view import Action, Decision, StepView, actions
+from tests.decode.rows import canvas_of, request, step_of
 from tests.tiny import MASK, tiny_model
 
 K, C, R, E = (int(a) for a in Action)
@@ -120,13 +121,13 @@ def test_the_last_step_commits_every_mask():
 
 
 def test_a_growing_step_need_not_commit():
-    """The guest that grows canvases frees such steps of the progress rules, and no others."""
-    view = view_of([True, True], [False] * 2, [0.1, 0.2])
-    guest = Growth(tiny_model(), [], [])
-    for masks, expected in ((4, [K, K]), (0, [K, C])):
-        decision = Decision(view.masked.to(torch.int8) * 0, extras={"grow": torch.tensor([masks])})
-        freed = bool(guest.frees(decision))
-        assert enforce(decision, view, bounds(view, free=freed))[0].tolist() == expected
+    """The guest that grows canvases frees such steps of the progress rules, and no others; not the row's last."""
+    row = request("__", strategy="daedal")
+    guest = Growth(tiny_model(), [row], [0])
+    for masks, total, expected in ((4, 0, [K, K]), (0, 0, [K, C]), (4, 99, [K, C])):
+        canvas = replace(canvas_of(row), total=torch.tensor([total]))
+        step = step_of(canvas, [[K, K]], extras={"grow": torch.tensor([masks])})
+        assert guest.amend(replace(step, action=torch.tensor([[K, C]]))).action[0].tolist() == expected
 
 
 def test_forced_commits_follow_the_order_that_a_decision_carries():
@@ -167,7 +168,9 @@ class Whim(Strategy):
     name: ClassVar[str] = "whim"
     paper: ClassVar[str] = "none"
     signals: ClassVar[frozenset[str]] = frozenset({"noise"})
-    extra_steps: ClassVar[int] = 2
+
+    def needs(self):
+        return {"extra_steps": 2}
 
     def revokes(self) -> bool:
         return True

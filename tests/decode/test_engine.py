@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 
 import pytest
 import torch
 
 import starr
-from starr.api import Options, request_of, run_all, run_stream
+from starr.api import Options, build_request, run_all, run_stream
 from starr.decode.engine import Engine
 from starr.decode.view import Action
 from starr.errors import InputError, LengthError
@@ -72,14 +71,14 @@ def random_request(model, rnd: random.Random, name: str, **more):
         "smoothing": 0.0 if name == "wino" else rnd.choice([0.0, 0.0, 0.3]),
         "guidance": rnd.choice([0.0, 0.0, 0.0, 1.5]),
     }
-    return request_of(model, prompt, Options(**options | more))
+    return build_request(model, prompt, Options(**options | more))
 
 
 def check(request, result) -> None:
     assert MASK not in result.tokens
     assert result.finish_reason in ("stop", "length")
-    calls = 2 if request.sampling.guidance else 1
-    if not request.strategy.grows():
+    calls = 2 if request.options.guidance else 1
+    if not request.strategy.needs().get("growth"):
         assert result.stats.forwards <= calls * request.step_limit
         assert len(result.tokens) <= request.length
     assert EOS not in result.tokens
@@ -130,9 +129,9 @@ def test_alone_equals_batched_equals_joined_late_on_the_bundled_model():
     model, prompts = starr.load(), [problem.prompt for problem in word_problems.load()[:9]]
     names = ("starr", "threshold")
     options = [Options(strategy=names[i % 2], max_tokens=12 + 3 * i, block_length=(None, 8)[i % 2]) for i in range(9)]
-    one, *others = [request_of(model, p, o) for p, o in zip(prompts, options, strict=True)]
+    one, *others = [build_request(model, p, o) for p, o in zip(prompts, options, strict=True)]
     for name in names:
-        row = replace(one, strategy=starr.strategy(name))
+        row = one.change(strategy=starr.strategy(name))
         alone = run_all(model, [row], 1)[0]
         assert run_all(model, [*others, row], 9)[-1].tokens == alone.tokens
         engine = Engine(model, max_rows=9)
@@ -150,7 +149,7 @@ def test_prompt_and_settled_text_never_change():
     model = tiny_model()
     for name in NAMES:
         for block in (None, 5):
-            request = request_of(
+            request = build_request(
                 model, "some prompt", Options(strategy=form_of(name), max_tokens=24, block_length=block), stream=True
             )
             shown = ""
@@ -164,7 +163,7 @@ def test_prompt_and_settled_text_never_change():
 def test_dream_shift_reads_the_row_before():
     """A shifted model whose row i - 1 predicts position i gives what an unshifted forward gives one row earlier."""
     model = tiny_model(shift=True)
-    request = request_of(model, "abc", Options(strategy="threshold:tau=0", max_tokens=6))
+    request = build_request(model, "abc", Options(strategy="threshold:tau=0", max_tokens=6))
     with torch.inference_mode():
         logits = model.net.head(model.net(torch.tensor([request.tokens])))[0]
     logits = logits.clone()
@@ -234,7 +233,7 @@ def test_end_of_text_ends_the_row_and_drops_the_rest():
 
 def test_cancel_leaves_others_untouched():
     model = tiny_model()
-    requests = [request_of(model, p, Options(strategy="starr", max_tokens=20)) for p in ("one", "two two", "three")]
+    requests = [build_request(model, p, Options(strategy="starr", max_tokens=20)) for p in ("one", "two two", "three")]
     expected = [run_all(model, [r], 1)[0].tokens for r in requests]
     engine = Engine(model)
     ids = [engine.add(r) for r in requests]

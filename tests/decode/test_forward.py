@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from starr.api import Options, request_of
+from starr.api import Options, build_request
+from starr.decode.canvas import columns_where
 from starr.decode.engine import Engine
 from starr.decode.forward import forward, slots_of, together
-from starr.decode.places import places
 from tests.tiny import tiny_model
 
 
@@ -15,11 +15,11 @@ def states(shift: bool, **options):
     model = tiny_model(shift=shift)
     engine = Engine(model)
     for prompt in ("a prompt", "another, longer prompt"):
-        engine.add(request_of(model, prompt, Options(max_tokens=9, strategy="threshold", **options)))
+        engine.add(build_request(model, prompt, Options(max_tokens=9, strategy="threshold", **options)))
     engine.batch.admit()
     call = engine.batch.call()
     with torch.inference_mode():
-        return call, forward(model.net, model.spec, call, engine.batch.guests), model
+        return call, forward(model.net, model.spec, call), model
 
 
 @pytest.mark.parametrize("shift", [False, True], ids=["llada", "dream"])
@@ -49,7 +49,7 @@ def test_guidance_runs_a_second_canvas_without_the_prompt():
 
 
 def test_slots_and_rows_come_back_in_place():
-    where = places(torch.tensor([[False, True, True, False]]), 2)
+    where = columns_where(torch.tensor([[False, True, True, False]]), 2)
     assert slots_of(where, 4)[0, 1:3].tolist() == [0, 1]
     parts = [(torch.tensor([1]), torch.ones(1, 2, 3)), (torch.tensor([0]), torch.zeros(1, 2, 3))]
-    assert together(parts, 2)[:, 0, 0].tolist() == [0, 1]
+    assert together(parts, 2, 2)[:, 0, 0].tolist() == [0, 1]

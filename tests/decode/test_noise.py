@@ -28,3 +28,11 @@ def test_uniform_is_open_and_even_and_gumbel_has_its_mean():
     gumbel = noise.gumbel(torch.arange(50), 1000)
     assert abs(float(gumbel.mean()) - 0.5772) < 0.02
     assert gumbel.isfinite().all()
+
+
+def test_gumbel_noise_is_that_of_the_plain_formula():
+    """It is made in 32 bits and a few rows at a time; the plain formula hashes in 64 bits, all at once."""
+    key = noise.mix(torch.arange(7) * 7919 + 3)
+    index = torch.arange(1, 501)
+    plain = -torch.log(-torch.log(noise.uniform(noise.mix(key[:, None] + 0x9E3779B9 * index))))
+    assert torch.equal(noise.gumbel(key, 500), plain)

@@ -1,10 +1,12 @@
-"""A row's derived facts (options are checked in test_options)."""
+"""A row's derived facts, and every reason to refuse it (options are checked in test_options)."""
 
 import pytest
 
-from starr.decode.request import check_ids, check_length
+from starr.decode.prompts.prepare import check_ids, check_length
+from starr.decode.request import check_request
 from starr.errors import InputError, LengthError
 from tests.decode.rows import request
+from tests.tiny import tiny_model
 
 
 def test_windows_and_limit():
@@ -42,3 +44,26 @@ def test_lengths_and_ids():
         check_length(10, 7, 16)
     with pytest.raises(InputError, match=r"within \[0, 95\], got 96"):
         check_ids([3, 96], 96)
+
+
+REFUSED = [
+    (request("__", start=0), "A mask cannot come first"),
+    (request(""), "max_tokens must be at least 1, got 0"),
+    (request("_a_", strategy="daedal"), "daedal cannot be used: it moves frozen text"),
+    (request("___", strategy="daedal", cache="dual"), "Cache dual cannot be used: daedal moves positions"),
+    (request("___", strategy="wino", cache="dkv"), "Cache dkv cannot be used: wino needs its shadow block"),
+    (request("___", strategy="klass", cache="adaptive"), "klass compares distributions"),
+    (request("___", cache="prefix", guidance=1.0), "guidance runs a second canvas"),
+]
+
+
+@pytest.mark.parametrize(("row", "reason"), REFUSED, ids=[reason for _, reason in REFUSED])
+def test_a_row_that_cannot_be_decoded_is_refused(row, reason):
+    with pytest.raises(InputError, match=reason):
+        check_request(row, tiny_model())
+
+
+def test_a_row_longer_than_the_context_is_refused_and_a_good_one_is_not():
+    with pytest.raises(LengthError):
+        check_request(request("_" * 300), tiny_model())
+    check_request(request("_" * 255), tiny_model())

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import starr
-from starr.api import request_of
+from starr.api import build_request
 from starr.decode.engine import Engine
 from starr.decode.strategies.threshold import Threshold
 from starr.options import Options
@@ -46,7 +46,7 @@ def test_only_the_culprit_fails(cache, trace):
     model = tiny_model()
     names = ["starr", "threshold:tau=0.99", "klass", "starr", "confidence"]
     options = [Options(strategy=name, cache=cache, max_tokens=20, block_length=10, trace=trace) for name in names]
-    good = [request_of(model, f"prompt {i}", o) for i, o in enumerate(options)]
+    good = [build_request(model, f"prompt {i}", o) for i, o in enumerate(options)]
     alone, _ = decoded(model, good)
     bad = replace(good[1], strategy=Failing(tau=0.99))
     results, errors = decoded(model, [good[0], bad, *good[1:]])
@@ -73,7 +73,7 @@ class FailingAtOnce(Threshold):
 def test_rows_that_join_in_a_failed_step_are_booked_once(given):
     model = starr.load(given["model"]) if "model" in given else tiny_model()
     options = Options(strategy="threshold", max_tokens=16, trace=True)
-    good = [request_of(model, f"prompt {i}", options) for i in range(3)]
+    good = [build_request(model, f"prompt {i}", options) for i in range(3)]
     alone, _ = decoded(model, good)
     bad = replace(good[1], strategy=FailingAtOnce())
     results, errors = decoded(model, [good[0], bad, *good[1:]])
@@ -89,7 +89,7 @@ def test_rows_that_join_in_a_failed_step_are_booked_once(given):
 
 def test_a_row_that_fails_when_it_joins_leaves_the_others():
     model = tiny_model()
-    good = [request_of(model, "abc", Options(max_tokens=8)) for _ in range(3)]
+    good = [build_request(model, "abc", Options(max_tokens=8)) for _ in range(3)]
 
     class Rude(type(good[0].cache)):
         def query(self, canvas):
@@ -116,4 +116,4 @@ def test_a_fault_of_no_single_row_is_raised(monkeypatch):
 
     monkeypatch.setattr(Engine, "step", step)
     with pytest.raises(RuntimeError, match="only together"):
-        decoded(model, [request_of(model, "abc", Options(max_tokens=8)) for _ in range(2)])
+        decoded(model, [build_request(model, "abc", Options(max_tokens=8)) for _ in range(2)])

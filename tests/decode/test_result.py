@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import starr
-from starr.api import request_of
+from starr.api import build_request
 from starr.decode.engine import Engine
 from starr.decode.result import KeptStep, Snapshot, StepTensors
 from starr.decode.text import CanvasText
@@ -60,7 +60,7 @@ def decoded(model, requests):
 def test_likely_tokens_are_those_of_the_committing_step_alone_and_in_company(how, block_length):
     model = tiny_model()
     options = Options(strategy=how, block_length=block_length, max_tokens=12, eos="never")
-    plain = [request_of(model, prompt, options) for prompt in ("a", "bcd")]
+    plain = [build_request(model, prompt, options) for prompt in ("a", "bcd")]
     wanting = [replace(request, candidates=count) for request, count in zip(plain, (4, 2), strict=True)]
     together = decoded(model, [*wanting, plain[0]])
     for request, count, here in zip(wanting, (4, 2), together, strict=False):

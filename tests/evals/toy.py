@@ -4,7 +4,7 @@ import sys
 import time
 from pathlib import Path
 
-from starr.evals.reproduce.bench import Bench
+from starr.evals.run.bench import Bench
 from starr.evals.run.evaluate import Evaluation, run_evaluation
 from starr.evals.run.runner import Workload
 from starr.evals.run.runs import choose, make_runs, settings_for

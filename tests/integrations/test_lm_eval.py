@@ -168,12 +168,12 @@ def test_options_of_the_strategy_may_stand_beside_it():
 
 
 def test_what_is_unknown_is_refused_by_name():
-    with pytest.raises(InputError, match=r"'temporal_widow' is neither.*Did you mean 'temporal_window'"):
+    with pytest.raises(InputError, match=r"'temporal_widow'.*'temporal_window'"):
         StarrLM(tiny_model(), temporal_widow=5)
     lm = StarrLM(tiny_model())
-    with pytest.raises(InputError, match="'num_beams' is neither"):
+    with pytest.raises(InputError, match="num_beams"):
         lm.generate_until([request("generate_until", ("ask", {"num_beams": 4}))])
-    with pytest.raises(LengthError, match="leaves no room"):
+    with pytest.raises(LengthError, match="256"):
         lm.generate_until([request("generate_until", ("ask", {"max_gen_toks": 256}))])
     with pytest.raises(InputError, match="mc_num"):
         StarrLM(tiny_model(), mc_num=0)

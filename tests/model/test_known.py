@@ -6,7 +6,7 @@ import pytest
 
 from starr.evals.tasks import grids, lines, list_functions, word_problems
 from starr.model.files.hub import BUNDLED_FOLDER
-from starr.model.known import Known, pairs_of, read_known
+from starr.model.known import Known, list_pairs, read_known
 from tests.model.tiny import write_llada
 
 FOREIGN = (
@@ -26,13 +26,13 @@ def known():
 def test_no_false_alarm_on_the_test_prompts(known, task):
     prompts = [problem.prompt for problem in task.load()]
     assert len(prompts) >= 1000
-    assert max(map(known.strangeness, prompts)) < known.limit / 2
+    assert max(map(known.measure_strangeness, prompts)) < known.limit / 2
     assert not [prompt for prompt in prompts if known.doubt(prompt)]
 
 
 @pytest.mark.parametrize("prompt", FOREIGN)
 def test_foreign_prompts_are_strange(known, prompt):
-    assert known.strangeness(prompt) > known.limit
+    assert known.measure_strangeness(prompt) > known.limit
     assert known.doubt(prompt) == known.doubt([{"role": "user", "content": prompt}]) != ""
 
 
@@ -66,12 +66,12 @@ def test_token_ids_and_nothing_are_not_judged(known):
 
 
 def test_holes_part_their_neighbours():
-    assert pairs_of("Tom has 12 apples.") == ["^ tom", "tom has", "has 00", "00 apples", "apples .", ". $"]
-    assert pairs_of("Tom has[MASK:2] apples.") == ["^ tom", "tom has", "apples .", ". $"]
+    assert list_pairs("Tom has 12 apples.") == ["^ tom", "tom has", "has 00", "00 apples", "apples .", ". $"]
+    assert list_pairs("Tom has[MASK:2] apples.") == ["^ tom", "tom has", "apples .", ". $"]
 
 
 def test_a_number_is_its_digits():
-    assert pairs_of('x1 "*" 1,234 5') == ["^ 0", "0 0", "0 0000", "0000 0", "0 $"]
+    assert list_pairs('x1 "*" 1,234 5') == ["^ 0", "0 0", "0 0000", "0000 0", "0 $"]
 
 
 def test_the_file_is_what_the_training_writes(known, tmp_path, monkeypatch):

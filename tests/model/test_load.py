@@ -5,12 +5,14 @@ from pathlib import Path
 import pytest
 import torch
 
+import starr
 import starr.model
-from starr.errors import LoadError
+from starr.errors import LoadError, WorkError
 from starr.model import device
-from starr.model.load import load
+from starr.model.load import check_finite, load
 from starr.model.numbers import Outcome
 from tests.model.tiny import LLADA_CONFIG, write_llada
+from tests.tiny import tiny_model
 
 
 def test_a_model_has_all_its_parts(tmp_path):
@@ -22,20 +24,20 @@ def test_a_model_has_all_its_parts(tmp_path):
 
 
 def test_dtype_asked_for(tmp_path):
-    if device.half_trouble("bfloat16"):
+    if device.explain_half_trouble("bfloat16"):
         pytest.skip("bfloat16 does not work on this CPU")
     assert load(write_llada(tmp_path), dtype="bfloat16").dtype == torch.bfloat16
 
 
 def test_a_dying_dtype_falls_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(device, "outcome", lambda _: Outcome("the trial process was killed by signal 4"))
+    monkeypatch.setattr(device, "find_outcome", lambda _: Outcome("the trial process was killed by signal 4"))
     with pytest.warns(UserWarning, match="using float32"):
         assert load(write_llada(tmp_path), dtype="bfloat16").dtype == torch.float32
 
 
 def test_bfloat16_stays_near_float32(tmp_path):
     folder = write_llada(tmp_path)
-    if device.half_trouble("bfloat16"):
+    if device.explain_half_trouble("bfloat16"):
         pytest.skip("bfloat16 does not work on this CPU")
     tokens = torch.arange(20)[None]
     full, half = load(folder).net, load(folder, dtype="bfloat16").net
@@ -78,3 +80,21 @@ def test_no_transformers_and_no_pickle_at_run_time():
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not {name.split(".")[0] for name in names} & {"transformers", "pickle", "dill"}, file
             assert not (isinstance(node, ast.Attribute) and ast.unparse(node) == "torch.load"), file
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_no_numbers_are_named(value):
+    model = tiny_model()
+    check_finite(model.net)
+    model.net.layers[1].mlp.up_proj.weight[3] = value
+    with pytest.raises(LoadError, match=r"layers\.1\.mlp\.up_proj\.weight"):
+        check_finite(model.net)
+
+
+def test_the_first_forward_is_checked(monkeypatch):
+    model = tiny_model()
+    head = model.net.head
+    monkeypatch.setattr(model.net, "head", lambda hidden: head(hidden) * torch.nan)
+    for name in ("starr", "threshold", "confidence"):
+        with pytest.raises(WorkError, match="not numbers"):
+            starr.generate(model, "abc", max_tokens=8, strategy=name)

@@ -12,8 +12,8 @@ import torch
 
 import starr
 from starr.model import numbers
-from starr.model.device import choose_dtype, why_dtype
-from starr.model.numbers import HERE, ISA, NO_AMX, Outcome, outcome, record, tried, without_amx
+from starr.model.device import choose_dtype, explain_dtype
+from starr.model.numbers import HERE, ISA, NO_AMX, Outcome, disable_amx, find_outcome, name_record, try_dtype
 
 CPU = torch.device("cpu")
 FAST = '{"even": true, "gains": {"256": 1.5, "1024": 3.0}}'
@@ -27,9 +27,9 @@ def machine(monkeypatch, tmp_path):
     monkeypatch.delenv(ISA, raising=False)
     monkeypatch.setattr(HERE, "asked", "")
     monkeypatch.setattr(HERE, "active", "")
-    outcome.cache_clear()
+    find_outcome.cache_clear()
     yield
-    outcome.cache_clear()
+    find_outcome.cache_clear()
 
 
 @pytest.fixture
@@ -46,15 +46,15 @@ def child(monkeypatch, tmp_path):
 
 
 def test_the_real_trial_is_made_once_and_kept(tmp_path):
-    found = tried("bfloat16")
+    found = try_dtype("bfloat16")
     if found.trouble:
         pytest.skip(found.trouble)
     assert set(found.gains) == {"256", "1024"}
     assert all(0.05 < gain < 50 for gain in found.gains.values())
-    assert record("bfloat16").parent == tmp_path / "starr"
+    assert name_record("bfloat16").parent == tmp_path / "starr"
     sys_executable, sys.executable = sys.executable, "/nowhere/python"
     try:
-        assert outcome("bfloat16") == found
+        assert find_outcome("bfloat16") == found
     finally:
         sys.executable = sys_executable
 
@@ -62,7 +62,7 @@ def test_the_real_trial_is_made_once_and_kept(tmp_path):
 def test_the_default_is_the_fastest_by_the_model_s_width(child):
     child(f"echo '{FAST}'")
     assert choose_dtype(None, CPU, 4096) == choose_dtype(None, CPU, 64) == torch.bfloat16
-    assert why_dtype(torch.bfloat16, 4096).startswith("bfloat16: 3.0 x as fast as float32 on this CPU")
+    assert explain_dtype(torch.bfloat16, 4096).startswith("bfloat16: 3.0 x as fast as float32 on this CPU")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_default_is_the_fastest_by_the_model_s_width(child):
 def test_float32_where_half_precision_is_slow_or_uneven(child, line, reason):
     child(f"echo '{line}'")
     assert choose_dtype(None, CPU, 4096) == torch.float32
-    assert reason in why_dtype(torch.float32, 4096)
+    assert reason in explain_dtype(torch.float32, 4096)
     assert choose_dtype("bfloat16", CPU) == torch.bfloat16  # for who asks for it
 
 
@@ -92,29 +92,29 @@ def test_the_variable_stands_for_the_name(child, monkeypatch, tmp_path):
 def test_a_child_that_dies_means_float32_and_one_warning(child, tmp_path):
     child("kill -ILL $$")
     assert choose_dtype(None, CPU, 4096) == torch.float32
-    assert "killed by signal 4" in why_dtype(torch.float32, 4096)
+    assert "killed by signal 4" in explain_dtype(torch.float32, 4096)
     with pytest.warns(UserWarning, match="killed by signal 4.*using float32.*ONEDNN_MAX_CPU_ISA") as caught:
         assert choose_dtype("bfloat16", CPU) == torch.float32
     assert len(caught) == 1
     assert "\n" not in str(caught[0].message)
     assert len((tmp_path / "runs").read_text().split()) == 2  # with AMX and without
-    outcome.cache_clear()
-    assert outcome("bfloat16").trouble  # kept
+    find_outcome.cache_clear()
+    assert find_outcome("bfloat16").trouble  # kept
     assert len((tmp_path / "runs").read_text().split()) == 2
 
 
 def test_a_cpu_that_only_claims_amx_works_without_it_from_the_next_start_on(child, monkeypatch):
     child(f"[ \"${ISA}\" = {NO_AMX} ] || kill -ILL $$\necho '{FAST}'")
     assert choose_dtype(None, CPU, 4096) == torch.float32  # oneDNN has read the variable: too late for this process
-    assert "from the next start on" in why_dtype(torch.float32, 4096)
+    assert "from the next start on" in explain_dtype(torch.float32, 4096)
     with pytest.warns(UserWarning, match="only without AMX"):
         assert choose_dtype("bfloat16", CPU) == torch.float32
-    monkeypatch.setattr(numbers, "cpu", lambda: "a name avx512_bf16 amx_tile")
-    keep = record("bfloat16")  # of the CPU with that name
+    monkeypatch.setattr(numbers, "describe_cpu", lambda: "a name avx512_bf16 amx_tile")
+    keep = name_record("bfloat16")  # of the CPU with that name
     keep.write_text(json.dumps({"trouble": "", "even": True, "gains": {"256": 2.0}, "isa": NO_AMX}))
-    outcome.cache_clear()
+    find_outcome.cache_clear()
     monkeypatch.setenv(ISA, "")
-    without_amx()  # as ``import starr`` does before torch
+    disable_amx()  # as ``import starr`` does before torch
     assert os.environ[ISA] == HERE.active == NO_AMX
     assert choose_dtype(None, CPU, 4096) == torch.bfloat16
     assert choose_dtype("bfloat16", CPU) == torch.bfloat16
@@ -125,25 +125,25 @@ def test_a_trial_that_says_nothing_of_the_cpu_is_not_kept(child, code):
     child(code)
     with pytest.warns(UserWarning, match="the trial process"):
         assert choose_dtype("float16", CPU) == torch.float32
-    assert not record("float16").exists()
+    assert not name_record("float16").exists()
 
 
 def test_a_trial_that_takes_too_long_or_cannot_start_is_not_kept(child, monkeypatch):
     monkeypatch.setattr(numbers, "SECONDS", 0.1)
     child("exec sleep 5")
-    assert "TimeoutExpired" in outcome("bfloat16").trouble
+    assert "TimeoutExpired" in find_outcome("bfloat16").trouble
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    assert "FileNotFoundError" in outcome("float16").trouble
-    assert not record("bfloat16").exists()
+    assert "FileNotFoundError" in find_outcome("float16").trouble
+    assert not name_record("bfloat16").exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"gains": 3}', '{"gains": {"a": 1}}', "\xff", "[" * 5000])
 def test_a_damaged_record_is_made_anew(child, text):
     child(f"echo '{FAST}'")
-    record("bfloat16").parent.mkdir(parents=True)
-    record("bfloat16").write_text(text, encoding="latin1")
-    assert outcome("bfloat16") == Outcome(even=True, gains={"256": 1.5, "1024": 3.0})
-    assert json.loads(record("bfloat16").read_text())["even"] is True
+    name_record("bfloat16").parent.mkdir(parents=True)
+    name_record("bfloat16").write_text(text, encoding="latin1")
+    assert find_outcome("bfloat16") == Outcome(even=True, gains={"256": 1.5, "1024": 3.0})
+    assert json.loads(name_record("bfloat16").read_text())["even"] is True
 
 
 def test_a_cache_that_cannot_be_written_is_no_failure(child, monkeypatch, tmp_path):
@@ -155,13 +155,13 @@ def test_a_cache_that_cannot_be_written_is_no_failure(child, monkeypatch, tmp_pa
 
 
 def test_the_record_is_one_per_cpu_torch_and_limit(monkeypatch):
-    names = {record("bfloat16")}
-    monkeypatch.setattr(numbers, "cpu", lambda: "another")
-    names.add(record("bfloat16"))
+    names = {name_record("bfloat16")}
+    monkeypatch.setattr(numbers, "describe_cpu", lambda: "another")
+    names.add(name_record("bfloat16"))
     monkeypatch.setattr("importlib.metadata.version", lambda _: "9.9")
-    names.add(record("bfloat16"))
+    names.add(name_record("bfloat16"))
     monkeypatch.setattr(HERE, "asked", "AVX2")
-    names.add(record("bfloat16"))
+    names.add(name_record("bfloat16"))
     assert len(names) == 4
 
 
@@ -180,8 +180,8 @@ def test_the_command_line_says_once_what_was_chosen():
 
 
 def test_a_fast_machine_is_told_the_gain_and_the_way_back():
-    record("bfloat16").parent.mkdir(parents=True)
-    record("bfloat16").write_text(json.dumps({"trouble": "", "isa": ""} | json.loads(FAST)))
-    assert why_dtype(torch.bfloat16, 256) == (
+    name_record("bfloat16").parent.mkdir(parents=True)
+    name_record("bfloat16").write_text(json.dumps({"trouble": "", "isa": ""} | json.loads(FAST)))
+    assert explain_dtype(torch.bfloat16, 256) == (
         "bfloat16: 1.5 x as fast as float32 on this CPU (or choose --dtype float32)."
     )

@@ -11,7 +11,7 @@ import torch
 
 from starr.errors import InputError
 from starr.model import threads
-from starr.model.threads import MACHINE, Machine, clocks, cores, fix_threads, useful_threads
+from starr.model.threads import MACHINE, Machine, count_cores, fix_threads, measure_useful_threads, read_clocks
 from tests.tiny import tiny_model
 
 
@@ -25,7 +25,7 @@ def as_before():
 
 def machine(most, free):
     made = Machine()
-    made.most, made.free, made.look = most, free, lambda: None
+    made.most, made.free, made.measure = most, free, lambda: None
     return made
 
 
@@ -50,29 +50,29 @@ def spin(seconds):
 
 def test_others_are_seen_and_our_own_work_is_not():
     """One busy loop in another process takes what a busy loop in ours does not."""
-    if clocks() == (0.0, 0.0):
+    if read_clocks() == (0.0, 0.0):
         pytest.skip("no /proc/stat here")
     seen = Machine()
     spin(0.5)
-    seen.look()
+    seen.measure()
     alone = seen.free
     other = multiprocessing.get_context("fork").Process(target=spin, args=(20.0,))
     other.start()
     time.sleep(0.2)
-    seen.look()
+    seen.measure()
     time.sleep(1.0)
-    seen.look()
+    seen.measure()
     beside = seen.free
     other.kill()
     other.join()
-    assert beside <= cores() - 0.2
-    assert alone <= cores()
+    assert beside <= count_cores() - 0.2
+    assert alone <= count_cores()
 
 
 def test_a_small_model_gets_few_threads_and_a_long_forward_all(monkeypatch):
     monkeypatch.setattr(MACHINE, "most", 4)
     monkeypatch.setattr(MACHINE, "free", 4.0)
-    monkeypatch.setattr(MACHINE, "look", lambda: None)
+    monkeypatch.setattr(MACHINE, "measure", lambda: None)
     net = tiny_model().net
     for times, expected in [
         ({1: 0.01, 2: 0.0099, 4: 0.02}, 1),
@@ -80,13 +80,13 @@ def test_a_small_model_gets_few_threads_and_a_long_forward_all(monkeypatch):
         ({1: 0.01, 2: 0.006, 4: 0.004}, 4),
         ({1: 9.0}, 4),
     ]:
-        monkeypatch.setattr(threads, "seconds", lambda _, count, times=times: times[count])
-        assert useful_threads(net) == expected
+        monkeypatch.setattr(threads, "time_forward", lambda _, count, times=times: times[count])
+        assert measure_useful_threads(net) == expected
 
 
 def test_the_measurement_is_a_real_forward_and_leaves_no_trace():
     before = torch.get_num_threads()
-    assert 1 <= useful_threads(tiny_model().net) <= max(1, MACHINE.most)
+    assert 1 <= measure_useful_threads(tiny_model().net) <= max(1, MACHINE.most)
     assert torch.get_num_threads() == before
 
 

@@ -128,13 +128,13 @@ def test_max_forwards_holds(model, given):
 
 
 def test_a_guided_step_takes_two_forwards(model):
-    with pytest.raises(InputError, match="max_forwards must be at least 2 with guidance, got 1"):
+    with pytest.raises(InputError, match=r"max_forwards.*2.*1"):
         starr.generate(model, PROMPT, guidance=1.0, max_forwards=1, max_tokens=8)
 
 
 def test_the_texts_of_a_template_are_bounded_and_encoded_once(model, monkeypatch):
     """A mark of 100 kB took 73 s."""
-    with pytest.raises(InputError, match="mark has at most 1000 characters, got 100000"):
+    with pytest.raises(InputError, match=r"mark.*1000.*100000"):
         starr.generate(model, PROMPT, max_tokens=60, ice=Ice(mark="x" * 100_000, steps=1024))
     told = []
     layout, _ = Ice(steps=2, answer=1).layout(lambda text: told.append(text) or [1], MASK, 20)

@@ -15,7 +15,7 @@ import httpx
 import openai
 
 from starr.server.settings import Settings
-from starr.server.start import server_of
+from starr.server.start import build_server
 
 PATIENCE = 120.0  # seconds, on a machine that does other things too
 http = SimpleNamespace(
@@ -78,7 +78,7 @@ def logged(records, **wanted):
 @contextmanager
 def running(load, *, loaded=True, **settings):
     """A server that has loaded its model, if ``loaded``; stopped and checked at the end."""
-    server = server_of(load, Settings(port=0, **settings))
+    server = build_server(load, Settings(port=0, **settings))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     wait_until(lambda: server.started)

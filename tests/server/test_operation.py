@@ -183,6 +183,31 @@ def test_shutdown_answers_with_what_is_settled(writer):
     assert 0 < len(choice["message"]["content"]) < 300
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_the_end_says_at_once_what_it_waits_for(writer, caplog, again):
+    """With an answer under way: a line with the number, and a second Ctrl-C ends it long before the grace time."""
+    gate, found = Gate(writer), {}
+    body = CHAT | {"max_tokens": 300, "strategy": "confidence", "block_length": 2, "eos": "never"}
+    with running(lambda: gate.model, grace=300.0) as here:
+        post = f"{here.url}/v1/chat/completions"
+        asking = threading.Thread(target=lambda: found.update(answer=http.post(post, json=body)))
+        asking.start()
+        wait_until(lambda: any(t.event and t.event.text for worker in here.pool.workers for t in worker.tickets))
+        gate.hold()
+        here.server.should_exit = True
+        wait_until(lambda: [record for record in caplog.records if record.args == (300.0, "1 answer")])
+        here.server.force_exit = again
+        wait_until(lambda: not again or here.service.pending == 0 or here.pool.workers[0].closing)
+        if again:
+            wait_until(lambda: all(ticket.over for worker in here.pool.workers for ticket in worker.tickets))
+        gate.open()
+        asking.join()
+        here.thread.join(timeout=120)
+        assert not here.thread.is_alive()
+    choice = found["answer"].json()["choices"][0]
+    assert (choice["finish_reason"], len(choice["message"]["content"]) < 300) == ("length", again)
+
+
 def test_other_endpoints(server, model):
     get = {path: http.get(server.url + path) for path in ("/version", "/v1/strategies", "/", "/nothing")}
     assert get["/version"].json()["version"]

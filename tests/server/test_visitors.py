@@ -11,16 +11,18 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from http.client import HTTPConnection
 from pathlib import Path
 
 import httpx
 import pytest
 
 from starr.errors import InputError, WorkError
-from starr.server.connections import listen, most_connections
-from starr.server.http.visitors import refusal
+from starr.server.http.guard import check_headers
 from starr.server.settings import Settings
+from starr.server.start import listen, most_connections
 from tests.deploy.proxy import free_port
+from tests.server.nets import Gate
 from tests.server.running import http, logged, running, wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -29,7 +31,7 @@ JSON = {"Content-Type": "application/json"}
 
 def asked(settings, method="GET", **headers):
     pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    found = refusal({"method": method, "path": "/", "headers": pairs}, settings)
+    found = check_headers({"method": method, "path": "/", "headers": pairs}, settings)
     return None if found is None else found[0]
 
 
@@ -48,7 +50,9 @@ def test_other_names_are_refused_without_a_key(host):
     assert asked(Settings(host="0.0.0.0"), host=host) is None
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:3000", "file://"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "null", "http://localhost:3000", "file://", "evil://localhost:8000"]
+)
 def test_foreign_pages_are_refused(origin):
     assert asked(Settings(), host="localhost:8000", origin=origin) == 403
     assert asked(Settings(), host="localhost:8000", origin="http://localhost:8000") is None
@@ -116,11 +120,40 @@ def test_idle_connections_are_closed_and_capped(model):
 def test_a_second_request_on_a_kept_connection_has_the_deadline_too(model):
     with running(lambda: model, header_timeout=2.0) as here:
         host, port = here.url.removeprefix("http://").split(":")
+        client = HTTPConnection(host, int(port), timeout=120)
+        client.request("GET", "/version")
+        with client.getresponse() as answer:
+            assert answer.status == 200
+            answer.read()  # head and body, in however many pieces they come
+        client.sock.sendall(b"GET /ver")
+        assert ended(client.sock)
+        client.close()
+
+
+def test_head_is_get_without_a_body(model):
+    with running(lambda: model) as here, http.Client() as client:
+        for path in ("/health", "/v1/models", "/"):
+            answer = client.head(here.url + path)
+            assert (answer.status_code, answer.content) == (200, b"")
+        assert client.head(f"{here.url}/v1/completions").status_code == 405
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_ends_its_side_gets_its_answer(model, stream):
+    gate = Gate(model)
+    with running(lambda: gate.model, ping=0.05) as here:
+        host, port = here.url.removeprefix("http://").split(":")
+        body = json.dumps({"prompt": "a", "max_tokens": 4, "stream": stream}).encode()
         with socket.create_connection((host, int(port)), timeout=120) as wire:
-            wire.sendall(b"GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert b"200" in wire.recv(4096)
-            wire.sendall(b"GET /ver")
-            assert ended(wire)
+            gate.shut()
+            head = f"POST /v1/completions HTTP/1.1\r\nHost: {host}\r\nContent-Length: {len(body)}\r\n"
+            wire.sendall(f"{head}Content-Type: application/json\r\n\r\n".encode() + body)
+            wire.shutdown(socket.SHUT_WR)
+            assert gate.waits.wait(120)
+            gate.open()
+            said = b"".join(iter(lambda: wire.recv(4096), b""))
+    assert b"HTTP/1.1 200" in said
+    assert (b"[DONE]" if stream else b'"finish_reason"') in said
 
 
 def test_the_cap_stays_below_the_file_limit():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from starr.errors import LoadError
-from starr.viewer.html import page
+from starr.viewer.html import build_page
 from tests.viewer.traces import make
 
 TRACE = make(length=6, block=3)
@@ -39,4 +39,4 @@ def test_any_damage_gives_a_page_or_one_line(place, junk, drop):
     else:
         inner[place[-1]] = copy.deepcopy(junk)
     with suppress(LoadError):
-        assert "</html>" in page([trace, TRACE], "damaged")
+        assert "</html>" in build_page([trace, TRACE], "damaged")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from starr.viewer.frames import MASKED, curves, frames
+from starr.viewer.frames import MASKED, build_curves, build_frames
 from tests.viewer.traces import MASK, apply, make
 
 
@@ -17,7 +17,7 @@ from tests.viewer.traces import MASK, apply, make
 @given(seed=st.integers(0, 999), length=st.integers(1, 40), block=st.sampled_from([None, 3, 8]), pace=st.integers(1, 6))
 def test_frames_follow_the_actions(seed, length, block, pace):
     trace = make(seed=seed, length=length, block=block, pace=pace)
-    canvas, rows = [MASK] * length, frames(trace)
+    canvas, rows = [MASK] * length, build_frames(trace)
     for step, row in zip([*trace["steps"], None], rows, strict=True):
         assert [MASK if token == MASKED else token for token in row] == canvas
         if step is not None:
@@ -28,34 +28,34 @@ def test_frames_follow_the_actions(seed, length, block, pace):
 def test_without_final_tokens_the_actions_give_them():
     trace = make(length=20, block=8)
     without = {key: value for key, value in trace.items() if key != "tokens"}
-    assert np.array_equal(frames(without), frames(trace))
+    assert np.array_equal(build_frames(without), build_frames(trace))
 
 
 def test_what_was_written_wins_over_what_was_proposed():
     trace = copy.deepcopy(make(length=12))
     for step in trace["steps"]:
         step["proposal"] = [3] * 12
-    assert frames(trace)[-1].tolist() == trace["tokens"]
+    assert build_frames(trace)[-1].tolist() == trace["tokens"]
 
 
 def test_blocks_that_were_never_reached_are_masked_until_the_end():
     trace = make(length=24, block=8)
     trace["steps"] = [step for step in trace["steps"] if step["window"][0] == 0]
-    found = frames(trace)
+    found = build_frames(trace)
     assert (found[:-1, 8:] == MASKED).all()
     assert found[-1].tolist() == trace["tokens"]
-    assert curves(trace, found).masks[0] == 24
+    assert build_curves(trace, found).masks[0] == 24
 
 
 def test_a_trace_without_steps_is_its_final_tokens():
     trace = make(length=5) | {"steps": []}
-    assert frames(trace).shape == (1, 5)
-    assert curves(trace, frames(trace)).masks == [0]
+    assert build_frames(trace).shape == (1, 5)
+    assert build_curves(trace, build_frames(trace)).masks == [0]
 
 
 def test_curves_count_what_the_steps_did():
     trace = make(length=32, block=16, cache="dual")
-    found, steps = curves(trace, frames(trace)), trace["steps"]
+    found, steps = build_curves(trace, build_frames(trace)), trace["steps"]
     assert found.masks[0] == 32
     assert found.masks[-1] == 0
     gained = np.array(found.commits) - np.array(found.revocations)
@@ -72,4 +72,4 @@ def test_curves_count_what_the_steps_did():
 def test_steps_of_several_forwards_share_the_total():
     trace = make(length=8)
     trace["stats"]["forwards"] = 2 * len(trace["steps"])
-    assert curves(trace, frames(trace)).forwards[-1] == 2 * len(trace["steps"])
+    assert build_curves(trace, build_frames(trace)).forwards[-1] == 2 * len(trace["steps"])

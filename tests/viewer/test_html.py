@@ -7,12 +7,12 @@ import re
 import pytest
 
 from starr.errors import InputError, LoadError
-from starr.viewer.html import SCRIPTS, page, source
+from starr.viewer.html import SCRIPTS, build_page, read_source
 from tests.viewer.traces import make
 
 
 def test_one_file_that_asks_for_nothing_else():
-    text = page([make(length=12)], "A title")
+    text = build_page([make(length=12)], "A title")
     assert "<title>A title · &#x27;How many apples?&#x27;</title>" in text
     assert not re.search(r"""(src|href)=["'](?!data:,)""", text)
     assert "default-src 'none'" in text
@@ -22,38 +22,38 @@ def test_one_file_that_asks_for_nothing_else():
 
 def test_no_script_reads_text_as_html():
     unsafe = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function")
-    assert not any(unsafe.search(source(f"{name}.js")) for name in SCRIPTS)
+    assert not any(unsafe.search(read_source(f"{name}.js")) for name in SCRIPTS)
 
 
 def test_title_and_trace_cannot_break_out():
     nasty = "</title></script><script>alert(1)</script>@DATA@"
-    text = page([make(length=6, prompt=nasty, strategy=nasty, words=(nasty,))], nasty)
+    text = build_page([make(length=6, prompt=nasty, strategy=nasty, words=(nasty,))], nasty)
     assert "<script>alert" not in text
-    assert text.count("</script>") == page([make(length=6)], "x").count("</script>")
+    assert text.count("</script>") == build_page([make(length=6)], "x").count("</script>")
 
 
 def test_the_title_begins_the_prompt_that_the_lanes_share():
     long = make(prompt="How many\n  apples does Tom have today, after lunch?")
-    assert "<h1>Run · &#x27;How many apples does Tom have today, af…&#x27;</h1>" in page([long, long], "Run")
+    assert "<h1>Run · &#x27;How many apples does Tom have today, af…&#x27;</h1>" in build_page([long, long], "Run")
     for traces in ([make(prompt="")], [make(prompt="a"), make(prompt="b")]):
-        assert "<h1>Run</h1>" in page(traces, "Run")
+        assert "<h1>Run</h1>" in build_page(traces, "Run")
 
 
 def test_same_traces_same_page():
-    assert page([make()], "x") == page([make()], "x")
+    assert build_page([make()], "x") == build_page([make()], "x")
 
 
 @pytest.mark.parametrize("count", [0, 5])
 def test_one_to_four_lanes(count):
     with pytest.raises(InputError, match="1 to 4 traces"):
-        page([make(length=4)] * count, "x")
+        build_page([make(length=4)] * count, "x")
 
 
 def test_a_wrong_trace_is_named():
     with pytest.raises(LoadError, match="trace 2: trace format 9 is newer"):
-        page([make(length=4), make(length=4) | {"version": 9}], "x")
+        build_page([make(length=4), make(length=4) | {"version": 9}], "x")
 
 
 def test_scripts_stay_readable():
     for name in SCRIPTS:
-        assert len(source(f"{name}.js").splitlines()) <= 200
+        assert len(read_source(f"{name}.js").splitlines()) <= 200

@@ -9,8 +9,8 @@ import re
 
 import numpy as np
 
-from starr.viewer.frames import MASKED, frames
-from starr.viewer.pack import GRAIN, UNKNOWN, encode, pack, thousandths
+from starr.viewer.frames import MASKED, build_frames
+from starr.viewer.pack import GRAIN, UNKNOWN, encode, pack, scale
 from tests.viewer.traces import make
 
 
@@ -33,12 +33,12 @@ def test_columns_come_back():
     for step, found in zip(trace["steps"], summed(lane["cells"]["proposal"], lane["windows"], 24), strict=True):
         assert [lane["ids"][place] for place in found] == step["proposal"]
     rows = np.cumsum(np.array(lane["cells"]["canvas"]).reshape(-1, 24), axis=0)
-    assert np.array_equal(np.array(lane["ids"])[rows], frames(trace))
+    assert np.array_equal(np.array(lane["ids"])[rows], build_frames(trace))
     assert lane["ids"][0] == MASKED
 
 
 def test_unknown_and_extreme_values():
-    assert thousandths([None, float("nan"), 0.1234, 99.0, -99.0]).tolist() == [UNKNOWN, UNKNOWN, 123, 10000, -10000]
+    assert scale([None, float("nan"), 0.1234, 99.0, -99.0]).tolist() == [UNKNOWN, UNKNOWN, 123, 10000, -10000]
 
 
 def test_no_threshold_and_no_label_cost_no_column():

@@ -13,7 +13,10 @@ plots = pytest.importorskip("starr.viewer.plots")
 
 @pytest.mark.parametrize("kind", ["token", "map", "curves"])
 def test_png_and_svg(tmp_path, kind):
-    draw, trace = getattr(plots, kind), make(length=16, block=8, strategy="a$b$_<c>", words=("$x$", "</text>", "😀"))
+    draw, trace = (
+        getattr(plots, f"plot_{kind}"),
+        make(length=16, block=8, strategy="a$b$_<c>", words=("$x$", "</text>", "😀")),
+    )
     draw(trace, tmp_path / "one.png")
     assert (tmp_path / "one.png").read_bytes().startswith(b"\x89PNG")
     draw(trace, tmp_path / "one.svg")
@@ -26,26 +29,26 @@ def test_png_and_svg(tmp_path, kind):
 
 def test_no_threshold_still_draws(tmp_path):
     trace = make(length=8, threshold=False)
-    plots.token(trace, tmp_path / "t.svg", position=2)
-    plots.map(trace, tmp_path / "m.svg")
-    plots.curves(trace, tmp_path / "c.svg")
+    plots.plot_token(trace, tmp_path / "t.svg", position=2)
+    plots.plot_map(trace, tmp_path / "m.svg")
+    plots.plot_curves(trace, tmp_path / "c.svg")
     assert "threshold" not in (tmp_path / "t.svg").read_text().replace("thresholds", "")
     assert "confidence minus ½" in (tmp_path / "m.svg").read_text()
 
 
 def test_the_grid_is_empty_outside_the_windows():
     trace = make(length=8, block=4)
-    found = plots.grid(trace, "confidence")
+    found = plots.read_grid(trace, "confidence")
     assert found[0, :4].tolist() == trace["steps"][0]["confidence"]
     assert np.isnan(found[0, 4:]).all()
 
 
 def test_wrong_use_is_one_line(tmp_path):
     with pytest.raises(InputError, match="not from 0 to 7"):
-        plots.token(make(length=8), tmp_path / "a.png", position=8)
+        plots.plot_token(make(length=8), tmp_path / "a.png", position=8)
     with pytest.raises(InputError, match="not '/"):
-        plots.map(make(length=8), tmp_path / "a.pdf")
+        plots.plot_map(make(length=8), tmp_path / "a.pdf")
     with pytest.raises(LoadError, match="newer"):
-        plots.map(make(length=8) | {"version": 2}, tmp_path / "a.png")
+        plots.plot_map(make(length=8) | {"version": 2}, tmp_path / "a.png")
     with pytest.raises(WorkError, match="Cannot write"):
-        plots.map(make(length=8), tmp_path / "no" / "a.png")
+        plots.plot_map(make(length=8), tmp_path / "no" / "a.png")

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from starr.viewer.terminal import Live, change, clipped, painted
-from starr.viewer.words import LOOK, shown, visible
+from starr.viewer.terminal import Live, clip_lines, compare_position, paint
+from starr.viewer.words import LOOK, make_visible, show_piece
 
 
 def event(canvas, *, done=False, forwards=3):
@@ -35,11 +35,11 @@ def screen(**options):
     ],
 )
 def test_what_changed_since_the_last_drawing(now, last, expected):
-    assert change(now, last) == expected
+    assert compare_position(now, last) == expected
 
 
 def test_every_state_has_a_style_of_its_own():
-    text = painted([("a", "held"), ("", "masked"), ("c", "held")], [("a", "held"), ("b", "held"), ("", "masked")])
+    text = paint([("a", "held"), ("", "masked"), ("c", "held")], [("a", "held"), ("b", "held"), ("", "masked")])
     assert text.plain == "abc"
     assert [span.style for span in text.spans] == [LOOK[word].style for word in ("held", "revoked", "fresh")]
     assert len({look.style for look in LOOK.values()}) == len(LOOK)
@@ -97,7 +97,7 @@ def test_plain_lines_where_there_is_no_terminal(monkeypatch):
 
 def test_long_texts_show_where_the_work_is():
     canvas = [(f"line{index}\n", "held") for index in range(30)] + [("", "masked")] + [("end\n", "held")] * 30
-    found = clipped(painted(canvas, canvas), screen(), 5).plain
+    found = clip_lines(paint(canvas, canvas), screen(), 5).plain
     assert "▒" in found
     assert len(found.splitlines()) == 5
 
@@ -116,6 +116,6 @@ def test_an_interrupted_run_gives_the_terminal_back():
 
 
 def test_pieces_as_shown():
-    assert shown("<|endoftext|>") == "∎"
-    assert shown("<b>") == "<b>"
-    assert visible("a\tb\n\x7f\u202e") == "a    b\n␡�"
+    assert show_piece("<|endoftext|>") == "∎"
+    assert show_piece("<b>") == "<b>"
+    assert make_visible("a\tb\n\x7f\u202e") == "a    b\n␡�"

@@ -51,7 +51,7 @@ def bench(options: BenchOptions) -> None:
     caches = [starr.cache(text) for text in split_forms(options.caches)]
     forms = [(starr.strategy(text), cache) for text in split_forms(options.strategies) for cache in caches]
     sizes = read_sizes(options.rows)
-    decoding = options.resolved()
+    decoding = options.parse()
     model = options.load()
     lines = []
     for size in sizes:

@@ -15,7 +15,7 @@ from starr.options import EVAL, Options, check_option
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-    from starr.cluster.evaluate import Remote
+    from starr.cluster.jobs import Remote
     from starr.cluster.start import Size
     from starr.evals.run.runs import EvalSettings
     from starr.evals.tasks import Task
@@ -57,12 +57,12 @@ class Shared(ModelFlags):
 
     def on_workers(self, size: Size, task: Task) -> AbstractContextManager[Remote]:
         """Workers that decode the task with the model."""
-        from starr.cluster.evaluate import remote
+        from starr.cluster.jobs import start_remote
         from starr.cluster.worker import ModelSource
-        from starr.model.device import asked_dtype
+        from starr.model.device import read_dtype
 
-        loading = ModelSource(self.model, self.device, asked_dtype(self.dtype), weak_sandbox=self.allow_weak_sandbox)
-        return remote(size, loading, task, self.batch_size, self.shared(), quiet=self.quiet)
+        loading = ModelSource(self.model, self.device, read_dtype(self.dtype), weak_sandbox=self.allow_weak_sandbox)
+        return start_remote(size, loading, task, self.batch_size, self.shared(), quiet=self.quiet)
 
     def check(self, name: str) -> Task:
         """The task, if all that does not need the model is right."""

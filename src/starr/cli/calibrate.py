@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -20,7 +23,7 @@ from starr.optional import need
 
 if TYPE_CHECKING:
     from starr.decode.strategies.calibrated.rule import FittedRule
-    from starr.evals.calibrate.prompts import Prompt
+    from starr.fit.calibrate.prompts import Prompt
 
 LENGTH = 128  # canvas of a prompt that no task has one for
 
@@ -59,10 +62,9 @@ def run(options: CalibrateOptions) -> None:
     Decodes prompts (no answers are needed), sees which proposals stand, and writes one JSON file for
     --strategy calibrated:rule=FILE.
     """
-    from starr.evals.calibrate.costs import estimate
-    from starr.evals.calibrate.visit import ROUNDS
-    from starr.evals.calibrate.work import CalibrationPlan, calibrate
     from starr.evals.run.progress import spell
+    from starr.fit.calibrate.costs import estimate, runs_of
+    from starr.fit.calibrate.work import CalibrationPlan, calibrate
 
     if options.kind not in ("rule", "learn2pd"):
         raise InputError(f"--kind must be rule or learn2pd, got {options.kind}.", param="kind")
@@ -79,11 +81,11 @@ def run(options: CalibrateOptions) -> None:
     model = options.load()
     ahead = spell(estimate(model, prompts, options.batch_size))
     note(f"{len(prompts)} prompts: about {ahead}; Ctrl-C and the same command continue", options.quiet)
-    with bar(ROUNDS * len(prompts), options.quiet) as watch:
+    with progress(runs_of(len(prompts)), options.quiet) as watch:
         rule = calibrate(model, prompts, plan, folder=options.work, watch=watch)
     write(options.out, dump(rule.to_dict()) + "\n", options.quiet)
     if options.plot is not None:
-        from starr.evals.calibrate.diagram import save_diagram
+        from starr.fit.calibrate.diagram import save_diagram
 
         save_diagram(rule, options.plot)
         note(f"wrote {options.plot}", options.quiet)
@@ -94,14 +96,14 @@ def run(options: CalibrateOptions) -> None:
 
 def run_filter(options: CalibrateOptions) -> None:
     """Fit the block filter of learn2pd."""
-    from starr.evals.calibrate.filter import FilterPlan, fit_filter
+    from starr.fit.calibrate.filter import FilterPlan, fit_filter
 
     check_out(options.out, "--out")
     check_range("--prompts", options.prompts, 20)
     prompts = read(options)
     plan = FilterPlan(batch_size=options.batch_size, seed=options.seed)
     model = options.load()
-    with bar(2 * len(prompts), options.quiet) as watch:
+    with progress(2 * len(prompts), options.quiet) as watch:
         found = fit_filter(model, prompts, plan, watch)
     write(options.out, dump(found.to_dict()) + "\n", options.quiet)
     body = {"filter": str(options.out), "block": found.block, **found.fitted_on, **found.scores}
@@ -112,7 +114,7 @@ def run_filter(options: CalibrateOptions) -> None:
 def read(options: CalibrateOptions) -> list[Prompt]:
     """The prompts, each with its canvas length."""
     from starr.cli.run_file import read_prompts
-    from starr.evals.calibrate.prompts import Prompt, task_prompts
+    from starr.fit.calibrate.prompts import Prompt, task_prompts
 
     if bool(options.tasks) == (options.input is not None):
         raise InputError("calibrate takes TASK or --input FILE, not both.", param="task")
@@ -125,14 +127,32 @@ def read(options: CalibrateOptions) -> list[Prompt]:
 
 
 @contextmanager
-def bar(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
-    """A progress bar over all visits on a terminal; silent elsewhere."""
+def progress(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
+    """A bar over all decoded rows on a terminal, a line after every tenth of them elsewhere."""
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), disable=quiet, transient=True) as shown:
-        task = shown.add_task("visiting", total=total)
+    if quiet or not sys.stderr.isatty():
+        yield (lambda: None) if quiet else log_tenths(total)
+        return
+    with Progress(console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task("decoding", total=total)
         yield lambda: shown.advance(task)
+
+
+def log_tenths(total: int) -> Callable[[], None]:
+    """What to call after each of ``total`` rows; every tenth of them gives a line with the time left."""
+    from starr.evals.run.progress import spell
+
+    begin, done = perf_counter(), itertools.count(1)
+
+    def watch() -> None:
+        count = next(done)
+        if 10 * count // total > 10 * (count - 1) // total:
+            left = (perf_counter() - begin) / count * (total - count)
+            note(f"{count}/{total} rows decoded, about {spell(left)} left")
+
+    return watch
 
 
 def show(rule: FittedRule) -> str:

@@ -36,12 +36,12 @@ def chat(options: ChatOptions) -> None:
 
     /help lists the commands; Ctrl-C stops an answer, Ctrl-D or /quit ends.
     """
-    from starr.api import for_model
+    from starr.api import resolve
     from starr.named import text_form
 
-    decoding = options.resolved()
+    decoding = options.parse()
     model = options.load()
-    decoding = for_model(decoding, model)
+    decoding = resolve(decoding, model)
     edit_lines()
     note(f"{model.name}, {text_form(decoding.strategy)}. /help lists the commands.", options.quiet)
     session = Session(options=decoding, live=options.live, single=remark_turns(model, options.quiet))

@@ -100,11 +100,11 @@ def devices() -> Iterator[Finding]:
 
 def formats() -> Iterator[Finding]:
     """Half precision on the CPU, tried in a child process, because on some machines it kills Python."""
-    from starr.model.numbers import ISA, NO_AMX, outcome
+    from starr.model.numbers import ISA, NO_AMX, find_outcome
 
     yield Finding("ok", "float32 on cpu")
     for name in ("bfloat16", "float16"):
-        found = outcome(name)
+        found = find_outcome(name)
         if found.trouble:
             advice = f"Keep float32, or set {ISA}={NO_AMX} before starting Python and try again."
             yield Finding("note", f"{name} on cpu: {found.trouble}", advice)

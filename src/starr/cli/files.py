@@ -24,18 +24,10 @@ def check_out(path: Path | None, option: str) -> None:
 
 def write(path: Path, text: str, quiet: bool = False) -> None:
     """Write a file whole or not at all, and say so."""
-    write_whole(path, text)
-    note(f"wrote {path}", quiet)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file under another name and rename it, so that a full disk leaves the old one; devices are written to."""
     from starr.evals.run.store import write_whole
 
-    if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf8")
-        return
     write_whole(path, text)
+    note(f"wrote {path}", quiet)
 
 
 def read_text(path: Path, option: str) -> str:

@@ -90,10 +90,10 @@ class ModelFlags(Common):
         """The model, loaded; standard error says once for this CPU and torch which dtype it chose, if it had to."""
         import starr
         from starr.cli.loading import loading_bar
-        from starr.model.device import asked_dtype, why_dtype
-        from starr.model.numbers import kept
+        from starr.model.device import explain_dtype, read_dtype
+        from starr.model.numbers import read_outcome
 
-        new = kept("bfloat16") is None or self.debug
+        new = read_outcome("bfloat16") is None or self.debug
         with loading_bar(self.quiet) as progress:
             model = starr.load(
                 self.model,
@@ -105,8 +105,8 @@ class ModelFlags(Common):
                 room=self.room(),
                 progress=progress,
             )
-        if new and asked_dtype(self.dtype) is None and model.device.type == "cpu":
-            self.say(why_dtype(model.dtype, model.spec.shape.width))
+        if new and read_dtype(self.dtype) is None and model.device.type == "cpu":
+            self.say(explain_dtype(model.dtype, model.spec.shape.width))
         return model
 
     def room(self) -> Room:
@@ -131,14 +131,13 @@ class Decode(ModelFlags):
         bool, typer.Option("--ice-fill", help="With --ice: also commit the thinking masks that are left.")
     ] = False
 
-    def resolved(self) -> Options:
-        """The options of decoding; text forms are checked here, before a model is loaded."""
-        from starr.api import resolved
-        from starr.decode.prompts.ice import ice
+    def parse(self) -> Options:
+        """Parse the options of decoding, so that a wrong one is refused before a model is loaded."""
+        from starr.api import parse_options, read_files
 
-        found = resolved(self.decoding)
+        found = parse_options(read_files(self.decoding))
         if not self.ice_fill:
             return found
         if found.ice is None:
             raise InputError("--ice-fill needs --ice.", param="ice_fill")
-        return replace(found, ice=ice(found.ice, fill=True))
+        return replace(found, ice=replace(found.ice, fill=True))  # type: ignore[type-var]

@@ -60,7 +60,7 @@ def race(options: RaceOptions) -> None:
     check_out(options.out, "--out")
     prompt = read_prompt(options.prompt)
     runners = [starr.strategy(text) for text in split_forms(options.strategies)]
-    decoding = replace(options.resolved(), trace=options.out is not None)
+    decoding = replace(options.parse(), trace=options.out is not None)
     model = options.load()
     remark(model, prompt, options.quiet)
     starr.generate(model, prompt, **replace(decoding, max_forwards=2).keywords())  # a process's first forward is slow
@@ -94,11 +94,10 @@ def split_forms(text: str) -> list[str]:
 
 def servable(model: Model, prompt: str, runner: Strategy, decoding: Options, quiet: bool) -> bool:
     """Whether a strategy can be used with these options; says why not, if the strategy or its cache is the reason."""
-    from starr.api import request_of
-    from starr.decode.check import check_request
+    from starr.api import build_request
 
     try:
-        check_request(request_of(model, prompt, replace(decoding, strategy=runner)), model)
+        build_request(model, prompt, replace(decoding, strategy=runner))
     except InputError as error:
         if error.param not in ("strategy", "cache"):
             raise
@@ -175,7 +174,7 @@ def show(results: list[Generation], grades: list[dict[str, bool]]) -> str:
 
 def write_page(options: RaceOptions, results: list[Generation], grades: list[dict[str, bool]]) -> None:
     """The page of the first lanes, on one clock."""
-    from starr.viewer.html import page
+    from starr.viewer.html import build_page
 
     assert options.out is not None
     if len(results) > LANES:
@@ -186,4 +185,4 @@ def write_page(options: RaceOptions, results: list[Generation], grades: list[dic
         for r, known in lanes
         if r.trace
     ]
-    write(options.out, page(traces, "starr race"), options.quiet)
+    write(options.out, build_page(traces, "starr race"), options.quiet)

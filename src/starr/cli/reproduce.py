@@ -64,9 +64,9 @@ def run(options: ReproduceOptions) -> None:
     share runs and an interrupted command continues where it stopped. With --ray samples come from workers; the few
     traces that figures need are decoded here.
     """
-    from starr.evals.reproduce import check_name, reproduce
-    from starr.evals.reproduce.bench import Bench
+    from starr.evals.run.bench import Bench
     from starr.evals.run.evaluate import open_store
+    from starr.research.reproduce import check_name, reproduce
 
     names = check_name(options.result)
     need("eval", "The figure of a result")
@@ -105,10 +105,10 @@ def analyze(options: AnalyzeOptions) -> None:
     Prints their shares; -o writes tables and figures.
     """
     from starr.decode.trace import read
-    from starr.evals.dynamics import analyse
-    from starr.evals.reproduce import context
-    from starr.evals.reproduce.patterns import patterns_result, zones_result
-    from starr.evals.reproduce.result import write_result
+    from starr.research.dynamics import analyse
+    from starr.research.reproduce import context
+    from starr.research.reproduce.patterns import patterns_result, zones_result
+    from starr.research.reproduce.result import write_result
 
     if options.out is not None and options.out.is_file():
         raise InputError(f"--out must be a folder, {options.out} is a file.", param="out")

@@ -44,9 +44,9 @@ class RunOptions(Decode, Workers):
         bool, typer.Option("--resume", help="With --input and --out: continue after the last line written.")
     ] = False
 
-    def resolved(self) -> Options:
-        """The options of every verb that decodes, and whether the prompt has holes and whether steps are kept."""
-        return replace(super().resolved(), infill=self.infill, trace=bool(self.trace or self.html))
+    def parse(self) -> Options:
+        """Parse the options of decoding, and say whether the prompt has holes and whether steps are kept."""
+        return replace(super().parse(), infill=self.infill, trace=bool(self.trace or self.html))
 
     def room(self) -> Room:
         """One row, unless there is a file of prompts."""
@@ -81,11 +81,9 @@ def run(options: RunOptions) -> None:
 def run_one(options: RunOptions, prompt: str) -> None:
     """Decode one prompt; give its text, figures and, where asked for, its trace."""
     import starr
-    from starr.api import for_model
 
-    decoding = options.resolved()
+    decoding = options.parse()
     model = options.load()
-    decoding = for_model(decoding, model)
     remark(model, prompt, options.quiet)
     remark_holes([prompt], options.infill, options.quiet)
     decode = decode_live if options.live else starr.generate
@@ -114,7 +112,8 @@ def decode_live(model: Model, prompt: str, **arguments: Any) -> Generation:
     from starr.viewer.terminal import Live
 
     generation = None
-    with Live([arguments["strategy"].name], stream=sys.stderr) as screen:
+    chosen = starr.strategy(arguments["strategy"] or model.spec.habits.strategy)
+    with Live([chosen.name], stream=sys.stderr) as screen:
         for event in starr.stream(model, prompt, **arguments):
             screen.show(event)
             generation = event.generation
@@ -130,6 +129,6 @@ def save_trace(generation: Generation, options: RunOptions) -> None:
     if options.trace is not None:
         write(options.trace, json.dumps(body, ensure_ascii=False), options.quiet)
     if options.html is not None:
-        from starr.viewer.html import page
+        from starr.viewer.html import build_page
 
-        write(options.html, page([body], f"Every step of a run by {generation.strategy}"), options.quiet)
+        write(options.html, build_page([body], f"Every step of a run by {generation.strategy}"), options.quiet)

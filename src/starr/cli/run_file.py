@@ -69,7 +69,7 @@ def here(options: RunOptions, prompts: Sequence[Any]) -> Iterator[dict[str, Any]
     """Results in order, a few batches at a time."""
     import starr
 
-    arguments = options.resolved().keywords() | {"batch_size": options.batch_size}
+    arguments = options.parse().keywords() | {"batch_size": options.batch_size}
     model, step = options.load(), CHUNK * options.batch_size
     remark_all(model, prompts, options.quiet)
     remark_holes(prompts, options.infill, options.quiet)
@@ -80,12 +80,12 @@ def here(options: RunOptions, prompts: Sequence[Any]) -> Iterator[dict[str, Any]
 
 def on_workers(options: RunOptions, size: Size, prompts: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """The same from Ray's workers; a prompt that fails gives its error."""
-    from starr.cluster.prompts import generate_on
+    from starr.cluster.jobs import generate_on
     from starr.cluster.worker import Failure, ModelSource
-    from starr.model.device import asked_dtype
+    from starr.model.device import read_dtype
 
-    loading = ModelSource(options.model, options.device, asked_dtype(options.dtype))
-    for result in generate_on(size, loading, prompts, options.batch_size, options.resolved()):
+    loading = ModelSource(options.model, options.device, read_dtype(options.dtype))
+    for result in generate_on(size, loading, prompts, options.batch_size, options.parse()):
         yield {"error": result.message} if isinstance(result, Failure) else result
 
 

@@ -51,9 +51,9 @@ class Session:
 
     def having(self, **changed: Any) -> Session:
         """The conversation with other options; their bounds and text forms are checked."""
-        from starr.api import resolved
+        from starr.api import parse_options, read_files
 
-        return replace(self, options=resolved(replace(self.options, **changed)))
+        return replace(self, options=parse_options(read_files(replace(self.options, **changed))))
 
 
 def turn(session: Session, question: str) -> list[dict[str, str]]:

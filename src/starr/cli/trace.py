@@ -64,14 +64,14 @@ def show(options: ShowTraceOptions) -> None:
         else:
             print(table(HEAD, [(*row[:-1], clip(row[-1], 60)) for row in rows]))
         return
-    from starr.viewer.html import page
+    from starr.viewer.html import build_page
 
-    write(options.out, page(bodies, ", ".join(path.name for path in options.files)), options.quiet)
+    write(options.out, build_page(bodies, ", ".join(path.name for path in options.files)), options.quiet)
 
 
 def summary(path: Path, body: dict[str, Any]) -> tuple[Any, ...]:
     """One trace's line of the table."""
-    from starr.decode.trace_format import Action
+    from starr.decode.trace import Action
 
     stats = body.get("stats", {})
     actions = [action for step in body["steps"] for action in step["action"]]
@@ -108,8 +108,8 @@ def plot(options: PlotOptions) -> None:
 def draw(plots: Any, options: PlotOptions, body: dict[str, Any]) -> None:
     """Make the plot that was asked for."""
     if options.kind == "token":
-        plots.token(body, options.out, position=options.position)
+        plots.plot_token(body, options.out, position=options.position)
     elif options.position is not None:
         raise InputError("--position belongs to --kind token.", param="position")
     else:
-        getattr(plots, options.kind)(body, options.out)
+        getattr(plots, f"plot_{options.kind}")(body, options.out)

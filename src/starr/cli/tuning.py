@@ -14,13 +14,13 @@ from starr.cli.files import check_out
 from starr.cli.flags import Json, flag_of
 from starr.cli.report import dump, note, table, three
 from starr.cli.verb import verb
-from starr.errors import InputError, WorkError
+from starr.errors import InputError
 
 if TYPE_CHECKING:
-    from starr.evals.reproduce.bench import Bench
+    from starr.evals.run.bench import Bench
     from starr.evals.run.runs import Run
     from starr.evals.run.store import Sample
-    from starr.evals.tune import Tuned
+    from starr.fit.tune import Bound, Tuned
 
 HEAD = ("candidate", "n", "right %", "formed %", "both %", "difference", "interval", "forwards", "front")
 
@@ -54,13 +54,14 @@ def add(app: typer.Typer) -> None:
 def run(options: TuneOptions) -> None:
     """Find the fastest options that keep the accuracy.
 
-    Successive halving over the grid on a calibration split; prints the accuracy-forwards front, the chosen text form
-    and its score on held-out items, and writes a preset file for --strategy @FILE.
+    Races the candidates of the grid on a calibration split; prints the accuracy-forwards front, the chosen text form
+    and its score on held-out items, and writes a preset file for --strategy @FILE. Where no candidate keeps the
+    accuracy, the baseline is chosen.
     """
-    from starr.evals.reproduce.bench import Bench
+    from starr.evals.run.bench import Bench
     from starr.evals.run.evaluate import open_store
     from starr.evals.run.runs import make_runs
-    from starr.evals.tune import Bound, candidates, parse_grid, tune, write_preset
+    from starr.fit.tune import Bound, candidates, parse_grid, tune, write_preset
 
     check_out(options.out, "--out")
     bound = Bound(options.loss, options.confidence)
@@ -75,10 +76,7 @@ def run(options: TuneOptions) -> None:
     tuned = tune(runs, base, bound, splits, lambda run, places: measure(bench, run, places))
     print(dump(as_dict(tuned)) if options.json else show(tuned))
     if tuned.winner is None:
-        raise WorkError(
-            f"No candidate is within {bound.points:g} points of {base.name} with {bound.confidence:.0%} confidence.",
-            hint="Allow more --loss, give more --calibration items, or a wider --grid.",
-        )
+        note(explain(tuned, bound))
     facts = {"task": options.task, "baseline": base.name, "loss": bound.points, "confidence": bound.confidence}
     write_preset(tuned, options.out, facts)
     note(f"wrote {options.out}: use it as --strategy @{options.out}", options.quiet)
@@ -110,16 +108,29 @@ def show(tuned: Tuned) -> str:
             f"{100 * low:+.1f} to {100 * high:+.1f}", round(found.forwards, 1), "*" if on_front else "",
         ))  # fmt: skip
     base = tuned.baseline
-    lines = [table(HEAD, rows), f"baseline {base['run']}: {told(base)}"]
+    lines = [table(HEAD, rows), f"baseline {base['run']}: {told(base)}", f"chosen: {tuned.chosen.strategy}"]
     if tuned.winner is not None:
         held = tuned.held_out
         peer = {name.removeprefix("baseline_"): value for name, value in held.items() if name.startswith("baseline_")}
-        lines.append(f"chosen: {tuned.winner.run.strategy}")
         lines.append(
             f"held out (n = {held['n']}): {told(held)}; the baseline there: {told(peer)}; "
             f"the bound is {'kept' if held['kept'] else 'not shown to be kept'}"
         )
     return "\n".join(lines)
+
+
+def explain(tuned: Tuned, bound: Bound) -> str:
+    """Why the baseline is chosen, and what may show a candidate within the bound."""
+    near = tuned.nearest
+    items = bound.shown_by(near.pair)
+    advice = "Add more careful values to --grid, or allow more --loss."
+    if items is not None:
+        advice = f"About --calibration {max(items, 2 * near.n)} may show it, or allow more --loss."
+    return (
+        f"No candidate is shown to be within {bound.points:g} points of {tuned.base.name} with {bound.confidence:.0%} "
+        f"confidence; the nearest, {near.run.name}, differs by {100 * near.pair.difference:+.1f} "
+        f"({100 * near.pair.interval[0]:+.1f} to {100 * near.pair.interval[1]:+.1f}). {advice}"
+    )
 
 
 def told(figures: Mapping[str, Any]) -> str:
@@ -143,5 +154,10 @@ def as_dict(tuned: Tuned) -> dict[str, object]:
         }
         for s in tuned.candidates
     ]
-    chosen = None if tuned.winner is None else tuned.winner.run.strategy
-    return {"strategy": chosen, "candidates": rows, "baseline": tuned.baseline, "held_out": tuned.held_out}
+    return {
+        "strategy": tuned.chosen.strategy,
+        "in_grid": tuned.winner is not None,
+        "candidates": rows,
+        "baseline": tuned.baseline,
+        "held_out": tuned.held_out,
+    }

@@ -29,7 +29,7 @@ def vote(options: VoteOptions) -> None:
     """
     from starr.decode.trace import read
     from starr.evals.grading.extract import final
-    from starr.evals.voting import vote as vote_on
+    from starr.research.voting import vote as vote_on
 
     body = read(options.file)
     found = vote_on(body, final, weights=options.weights, alpha=options.alpha)

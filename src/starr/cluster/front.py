@@ -16,7 +16,7 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from starr.server.http.errors import error_object
+from starr.server.errors import error_object
 
 IMPORT_PATH = "starr.cluster.front:middlewares"
 VARIABLE = "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH"  # where Ray Serve looks for it, in the proxy's environment

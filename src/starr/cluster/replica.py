@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NAME = "starr"
 IMPORT_PATH = "starr.cluster.replica:application"
-PERIOD = 2.0  # seconds between two looks at a replica's health
+PERIOD = 2.0  # seconds between two checks of a replica's health
 SPARE = 16  # requests of a full replica: health, metrics, those that it refuses
 KEY = "STARR_API_KEY"
 
@@ -44,12 +44,12 @@ class Replicas:
             check_range("--max-replicas", self.most, self.least)
 
 
-def options_of(replicas: Replicas, settings: Settings) -> dict[str, Any]:
-    """Options of the deployment, from the engine's own bounds.
+def make_options(replicas: Replicas, settings: Settings) -> dict[str, Any]:
+    """Make the options of the deployment from the engine's own bounds.
 
     A replica takes what its engines decode and queue, and SPARE requests that need no row; it refuses what is more
-    itself. Ray Serve queues where no replica is up or has room, and refuses the rest. A replica that goes has as long
-    as the longest request may take.
+    itself. Ray Serve queues requests while no replica is up or has room, and refuses the rest. A replica that ends has
+    as long as the longest request may take.
     """
     rows = settings.max_rows * (settings.engines or max(1, int(replicas.cpus)))
     options: dict[str, Any] = {
@@ -70,11 +70,37 @@ def options_of(replicas: Replicas, settings: Settings) -> dict[str, Any]:
     return options | {"autoscaling_config": bounds}
 
 
+class Exporter:
+    """Copies every sample of a registry to a gauge of Ray's with the same labels; ``vllm:x`` becomes ``vllm_x``.
+
+    Counters and buckets stay cumulative, so that rates and quantiles keep their meaning.
+    """
+
+    def __init__(self, registry: Any) -> None:
+        self.registry = registry
+        self.gauges: dict[str, Any] = {}
+        self.kind: Any = import_module("ray.serve.metrics").Gauge
+
+    def export(self) -> None:
+        """Copy all samples as they are now."""
+        for family in self.registry.collect():
+            for sample in family.samples:
+                if not sample.name.endswith("_created"):
+                    self.gauge(sample, family.documentation).set(sample.value, tags=dict(sample.labels))
+
+    def gauge(self, sample: Any, help: str) -> Any:
+        """Return Ray's gauge for a sample, made once."""
+        name = sample.name.replace(":", "_")
+        if name not in self.gauges:
+            self.gauges[name] = self.kind(name, description=help, tag_keys=tuple(sample.labels))
+        return self.gauges[name]
+
+
 class Replica:
     """One server of many; Ray Serve adds the application as ``app``."""
 
     app: Any
-    exporter: Any = None
+    exporter: Exporter | None = None
 
     def check_health(self) -> None:
         """Raise where the model cannot be loaded or an engine thread is dead or stuck; the first call waits for it.
@@ -87,14 +113,12 @@ class Replica:
         service.ready.pool.give_up()
         service.check_health()
         if self.exporter is None:
-            from starr.cluster.metrics import Exporter
-
             self.exporter = Exporter(service.ready.metrics.registry)
         self.exporter.export()
 
 
-def deployment(loader: Callable[[], Model], replicas: Replicas, settings: Settings) -> Any:
-    """A deployment of servers whose model ``loader`` gives, bound and ready to run."""
+def make_deployment(loader: Callable[[], Model], replicas: Replicas, settings: Settings) -> Any:
+    """Make a deployment of servers whose model ``loader`` gives, bound and ready to run."""
     need("ray-serve", "starr serve --ray")
     serve: Any = import_module("ray.serve")
 
@@ -103,11 +127,11 @@ def deployment(loader: Callable[[], Model], replicas: Replicas, settings: Settin
 
         return create_app(loader, settings)
 
-    return serve.deployment(**options_of(replicas, settings))(serve.ingress(build)(Replica)).bind()
+    return serve.deployment(**make_options(replicas, settings))(serve.ingress(build)(Replica)).bind()
 
 
 def application(arguments: Mapping[str, Any]) -> Any:
-    """The deployment from plain values, see ``arguments_of``; a config file for ``serve deploy`` names this function.
+    """Make the deployment from the values of ``write_arguments``; a file for ``serve deploy`` names this function.
 
     A key is never written to a file: without one here, STARR_API_KEY of Ray's own environment counts.
     """
@@ -120,11 +144,11 @@ def application(arguments: Mapping[str, Any]) -> Any:
         model = load(source)
         return model if name is None else replace(model, name=name)
 
-    return deployment(loader, Replicas(**arguments.get("replicas", {})), settings)
+    return make_deployment(loader, Replicas(**arguments.get("replicas", {})), settings)
 
 
-def arguments_of(source: ModelSource, name: str | None, replicas: Replicas, settings: Settings) -> dict[str, Any]:
-    """Plain values for ``application``: nothing that YAML cannot write."""
-    placed = replace(source, threads=max(1, int(replicas.cpus)))
+def write_arguments(source: ModelSource, name: str | None, replicas: Replicas, settings: Settings) -> dict[str, Any]:
+    """Write plain values for ``application``: nothing that YAML cannot write."""
+    source = replace(source, threads=max(1, int(replicas.cpus)))
     shared = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(settings).items()}
-    return {"model": asdict(placed), "served_model_name": name, "replicas": asdict(replicas), "settings": shared}
+    return {"model": asdict(source), "served_model_name": name, "replicas": asdict(replicas), "settings": shared}

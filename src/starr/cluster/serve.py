@@ -15,8 +15,8 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
 
-from starr.cluster.replica import IMPORT_PATH, NAME, Replicas, application, arguments_of, options_of
-from starr.cluster.start import LOCAL, TRIES, Size, connected
+from starr.cluster.replica import IMPORT_PATH, NAME, Replicas, application, make_options, write_arguments
+from starr.cluster.start import LOCAL, TRIES, Size, connect
 from starr.cluster.worker import ModelSource
 from starr.errors import InputError, WorkError
 from starr.optional import need
@@ -35,7 +35,7 @@ class Served:
     @property
     def arguments(self) -> dict[str, Any]:
         """Plain values for ``application``."""
-        return arguments_of(self.source, self.name, self.replicas, self.settings)
+        return write_arguments(self.source, self.name, self.replicas, self.settings)
 
     @property
     def http(self) -> dict[str, Any]:
@@ -52,10 +52,10 @@ def serve_on(address: str, served: Served, *, quiet: bool = False) -> None:
 
     os.environ.setdefault(front.VARIABLE, front.IMPORT_PATH)  # inherited by a Ray that is started here
     size = Size(address, replicas.most or replicas.least, replicas.gpus, replicas.cpus)
-    with connected(size) as (ray, _), told_to_stop() as stop:  # in this order: Ray has handlers of its own
+    with connect(size) as (ray, _), catch_signals() as stop:  # in this order: Ray has handlers of its own
         serve: Any = import_module("ray.serve")
         logging.getLogger("ray.serve").setLevel(logging.CRITICAL)
-        begin(ray, serve, served.http)
+        start_serve(ray, serve, served.http)
         try:
             deploy(serve, served, stop)
             if not quiet and not stop.is_set():
@@ -71,12 +71,12 @@ def check_port(address: str, settings: Settings) -> None:
     if settings.port == 0:
         raise InputError("--port must not be 0 with --ray.", hint="Ray Serve needs a fixed port.", param="port")
     if address == LOCAL:
-        from starr.server.connections import listen
+        from starr.server.start import listen
 
         listen(settings).close()
 
 
-def begin(ray: Any, serve: Any, http: dict[str, Any]) -> None:
+def start_serve(ray: Any, serve: Any, http: dict[str, Any]) -> None:
     """Start Ray Serve; where its proxy does not come up in a minute, wait again: Ray restarts it."""
     for left in reversed(range(TRIES)):
         try:
@@ -88,15 +88,15 @@ def begin(ray: Any, serve: Any, http: dict[str, Any]) -> None:
 
 
 @contextmanager
-def told_to_stop() -> Iterator[threading.Event]:
-    """An event that the first SIGINT or SIGTERM sets; the second SIGINT interrupts at once."""
+def catch_signals() -> Iterator[threading.Event]:
+    """Give an event that the first SIGINT or SIGTERM sets; the second SIGINT interrupts at once."""
     stop = threading.Event()
 
-    def told(*_: object) -> None:
+    def note(*_: object) -> None:
         stop.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield stop
     finally:
@@ -113,12 +113,12 @@ def deploy(serve: Any, served: Served, stop: threading.Event) -> None:
         if state.status == "RUNNING":
             return
         if state.status in ("DEPLOY_FAILED", "UNHEALTHY"):
-            found = [state.message, *(part.message for part in state.deployments.values())]
-            raise WorkError(f"The replicas cannot be started: {reason(found)}")
+            messages = [state.message, *(part.message for part in state.deployments.values())]
+            raise WorkError(f"The replicas cannot be started: {find_reason(messages)}")
 
 
-def reason(messages: list[str]) -> str:
-    """The last line among the tracebacks that says what is wrong."""
+def find_reason(messages: list[str]) -> str:
+    """Find the last line among the tracebacks that says what is wrong."""
     lines = [line.strip() for message in messages for line in message.splitlines() if line.strip()]
     ours = [line.partition(": ")[2] for line in lines if line.startswith("starr.") and ": " in line]
     return (ours or lines or ["no reason was given."])[-1]
@@ -132,18 +132,18 @@ def withdraw(serve: Any, seconds: float) -> None:
         sleep(0.1)
 
 
-def config(served: Served) -> str:
-    """A file for ``serve deploy``; it holds no key."""
+def make_config(served: Served) -> str:
+    """Make the text of a file for ``serve deploy``; it holds no key."""
     need("ray-serve", "--write-config")
     yaml: Any = import_module("yaml")
     arguments = replace(served, settings=replace(served.settings, api_key=None)).arguments
     del arguments["replicas"], arguments["settings"]["api_key"]
-    deployments = [options_of(served.replicas, served.settings)]
+    deployments = [make_options(served.replicas, served.settings)]
     app = {"name": NAME, "route_prefix": "/", "import_path": IMPORT_PATH, "args": arguments, "deployments": deployments}
     text: str = yaml.safe_dump({"http_options": served.http, "applications": [app]}, sort_keys=False)
     return text
 
 
 def write_config(path: Path, served: Served) -> None:
-    """Write that file."""
-    path.write_text(config(served), encoding="utf8")
+    """Write a file for ``serve deploy``."""
+    path.write_text(make_config(served), encoding="utf8")

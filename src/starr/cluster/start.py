@@ -49,42 +49,42 @@ class Size:
         if self.workers is not None:
             check_range("--workers", self.workers, 1)
 
-    def fitted(self, resources: dict[str, float]) -> Size:
-        """With a GPU for each worker where the cluster has any, and as many workers as it has room for."""
+    def fit(self, resources: dict[str, float]) -> Size:
+        """Choose what is None: a GPU for each worker where the cluster has any, and as many workers as fit."""
         gpus = self.gpus if self.gpus is not None else float(resources.get("GPU", 0) > 0)
         room = resources.get("GPU", 0) / gpus if gpus else resources.get("CPU", 1) / self.cpus
         return Size(self.address, self.workers or max(1, math.floor(room)), gpus, self.cpus)
 
 
 @contextmanager
-def connected(size: Size) -> Iterator[tuple[Any, Size]]:
-    """The module ``ray``, connected, and the size with every number known.
+def connect(size: Size) -> Iterator[tuple[Any, Size]]:
+    """Connect to Ray; give its module and the size with every number known.
 
     A Ray that this process is already connected to is used as it is; one started here is stopped at the end.
     """
     need("ray", "--ray")
     ray: Any = import_module("ray")
     if ray.is_initialized():
-        yield ray, size.fitted(ray.cluster_resources())
+        yield ray, size.fit(ray.cluster_resources())
         return
-    begin(ray, size.address, arguments(size))
+    start_ray(ray, size.address, make_arguments(size))
     try:
         with redirect_stdout(sys.stderr):  # Ray reports a worker's death on standard output, which is for results
-            yield ray, size.fitted(ray.cluster_resources())
+            yield ray, size.fit(ray.cluster_resources())
     finally:
         ray.shutdown()
 
 
-def begin(ray: Any, address: str, given: dict[str, Any]) -> None:
-    """``ray.init``, repeated if our own Ray does not come up in its half minute."""
-    before = children()
+def start_ray(ray: Any, address: str, given: dict[str, Any]) -> None:
+    """Call ``ray.init``, several times if our own Ray does not come up in its half minute."""
+    before = list_children()
     for left in reversed(range(TRIES if address == LOCAL else 1)):
         try:
             ray.init(**given, log_to_driver=False, logging_level=logging.CRITICAL)
             return
         except Exception as error:  # Ray raises plain ones
             ray.shutdown()
-            for process in children() - before:  # it leaves those that have come up
+            for process in list_children() - before:  # it leaves those that have come up
                 with suppress(ProcessLookupError):
                     os.kill(process, signal.SIGKILL)
             if left:
@@ -96,13 +96,13 @@ def begin(ray: Any, address: str, given: dict[str, Any]) -> None:
             raise WorkError(f"There is no Ray cluster at {address} ({why}).", hint=hint) from None
 
 
-def children() -> set[int]:
-    """The processes that this one has started; none where the system does not say."""
+def list_children() -> set[int]:
+    """List the processes that this one has started; none where the system does not say."""
     return {int(word) for path in Path("/proc/self/task").glob("*/children") for word in path.read_text().split()}
 
 
-def arguments(size: Size) -> dict[str, Any]:
-    """Of ``ray.init``: our own Ray, large enough for the workers asked for, or the one at the address."""
+def make_arguments(size: Size) -> dict[str, Any]:
+    """Make the arguments of ``ray.init``: our own Ray, large enough for the workers, or the one at the address."""
     for name, value in PATIENT.items():
         os.environ.setdefault(name, value)
     if size.address != LOCAL:

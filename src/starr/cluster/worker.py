@@ -1,6 +1,6 @@
-"""What runs in a worker: one model, one engine, chunks of work in, results out as they finish. Knows nothing of Ray.
+"""A worker process: one model and one engine; it takes chunks of work and gives results as they finish.
 
-A chunk that raises is decoded again item by item, so that one bad item fails alone.
+A chunk that raises is decoded again item by item, so that one bad item fails alone. Nothing here knows Ray.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from starr.model.spec import Habits
     from starr.options import Options
 
-GATHER = 0.2  # seconds between two messages of a worker: many small results go together
+GATHER_SECONDS = 0.2  # between two messages of a worker: many small results go together
 
 Decoder = Callable[[Sequence[int]], Iterator[tuple[int, Any]]]
 
@@ -36,14 +36,14 @@ class ModelSource:
 
 
 def load(loading: ModelSource) -> Model:
-    """The model, for a process that may use this many threads."""
+    """Load the model in a process that may use this many threads."""
     import torch
 
     import starr
     from starr.model.device import choose_device
 
     torch.set_num_threads(loading.threads)
-    # processes may have different CPUs, each with a fastest dtype of its own; their results must be of one
+    # processes may have different CPUs, each with a fastest dtype of its own; their results must have one
     common = "float32" if choose_device(loading.device).type == "cpu" else None
     return starr.load(loading.source, device=loading.device, dtype=loading.dtype or common)
 
@@ -66,20 +66,21 @@ class WorkerProcess:
             self.error = error
 
     def begin(self, loading: ModelSource) -> None:
+        """Load the model."""
         self.model = load(loading)
 
     def ready(self) -> str:
-        """ "" once the model is loaded, else why it cannot be."""
+        """Return "" once the model is loaded, else why it cannot be."""
         if self.error is None:
             return ""
         return str(self.error) if isinstance(self.error, StarrError) else f"{type(self.error).__name__}: {self.error}"
 
-    def chunk(self, key: Any, places: Sequence[int]) -> Iterator[list[tuple[int, Any]]]:
-        """Results of some items by place, a few at a time, in the order in which they finish."""
-        yield from gathered(alone_if_it_fails(self.decoder(key), places), GATHER)
+    def chunk(self, key: Any, indices: Sequence[int]) -> Iterator[list[tuple[int, Any]]]:
+        """Yield results of some items by index, a few at a time, in the order in which they finish."""
+        yield from gather(decode_all(self.decoder(key), indices), GATHER_SECONDS)
 
     def decoder(self, key: Any) -> Decoder:
-        """A function from places to (place, result) in any order."""
+        """Make a function from indices to (index, result) in any order."""
         raise NotImplementedError
 
 
@@ -95,13 +96,13 @@ class EvalWorker(WorkerProcess):
             permit_weak()
 
     def settings(self) -> EvalSettings:
-        """What all runs share, as this worker's model has it."""
+        """Return what all runs share, with this worker's model."""
         from starr.evals.run.runs import settings_for
 
         return settings_for(self.model, self.task, **self.shared)
 
     def habits(self) -> Habits:
-        """How the model's authors decode it."""
+        """Return how the model's authors decode it."""
         return self.model.spec.habits
 
     def decoder(self, key: Run) -> Decoder:
@@ -109,8 +110,8 @@ class EvalWorker(WorkerProcess):
 
         settings = self.settings()
 
-        def decode(places: Sequence[int]) -> Iterator[tuple[int, Any]]:
-            items = [(place, self.task.items[place]) for place in places]
+        def decode(indices: Sequence[int]) -> Iterator[tuple[int, Any]]:
+            items = [(index, self.task.items[index]) for index in indices]
             for sample in decode_chunk(self.model, self.task, settings, key, items, self.rows):
                 yield sample.index, sample
 
@@ -118,46 +119,46 @@ class EvalWorker(WorkerProcess):
 
 
 class PromptWorker(WorkerProcess):
-    """Decodes prompts; the key plays no part."""
+    """Decodes prompts; the key is not used."""
 
     def __init__(self, loading: ModelSource, prompts: Sequence[Any], rows: int, options: Options) -> None:
         self.prompts, self.rows, self.options = prompts, rows, options
         super().__init__(loading)
 
     def decoder(self, key: Any) -> Decoder:
-        from starr.api import request_of
+        from starr.api import build_requests
         from starr.evals.run.runner import decode as decoded
 
-        def decode(places: Sequence[int]) -> Iterator[tuple[int, Any]]:
-            requests = [request_of(self.model, self.prompts[place], self.options) for place in places]
+        def decode(indices: Sequence[int]) -> Iterator[tuple[int, Any]]:
+            requests = build_requests(self.model, [self.prompts[index] for index in indices], self.options)
             for number, generation, _ in decoded(self.model, requests, self.rows):
-                yield places[number], generation.to_dict()
+                yield indices[number], generation.to_dict()
 
         return decode
 
 
-def alone_if_it_fails(decode: Decoder, places: Sequence[int]) -> Iterator[tuple[int, Any]]:
-    """All results; after an error those that are missing one by one, with a Failure where that fails again."""
-    left = list(places)
+def decode_all(decode: Decoder, indices: Sequence[int]) -> Iterator[tuple[int, Any]]:
+    """Yield all results; after an error the missing ones one by one, with a Failure where that fails again."""
+    left = list(indices)
     try:
-        for place, result in decode(places):
-            left.remove(place)
-            yield place, result
+        for index, result in decode(indices):
+            left.remove(index)
+            yield index, result
     except Exception:
-        for place in list(left):
-            yield place, alone(decode, place)
+        for index in list(left):
+            yield index, decode_alone(decode, index)
 
 
-def alone(decode: Decoder, place: int) -> Any:
-    """One item's result, or its Failure."""
+def decode_alone(decode: Decoder, index: int) -> Any:
+    """Decode one item; return its result or its Failure."""
     try:
-        return next(iter(decode([place])))[1]
+        return next(iter(decode([index])))[1]
     except Exception as error:
         return Failure(f"{type(error).__name__}: {error}" if not isinstance(error, StarrError) else str(error))
 
 
-def gathered(results: Iterator[tuple[int, Any]], seconds: float) -> Iterator[list[tuple[int, Any]]]:
-    """The results in lists: what finished within ``seconds`` goes together."""
+def gather(results: Iterator[tuple[int, Any]], seconds: float) -> Iterator[list[tuple[int, Any]]]:
+    """Gather the results that finish within ``seconds`` into lists."""
     waiting: list[tuple[int, Any]] = []
     last = monotonic()
     for result in results:

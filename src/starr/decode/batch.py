@@ -7,29 +7,29 @@ buffer and the coming query.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from itertools import count
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from starr.decode.buffer import laid_out
-from starr.decode.canvas import Canvas, join, new_canvas, select, trim
+from starr.decode.advance import advance
+from starr.decode.blocks import begin_blocks
+from starr.decode.canvas import Canvas, columns_where, join, new_canvas, select, trim, window_index
+from starr.decode.decide import Group, regroup
 from starr.decode.extras import GUESTS
-from starr.decode.extras.base import Guests
+from starr.decode.extras.base import Guest, ask, invite
 from starr.decode.forward import ForwardCall
-from starr.decode.groups import Group, regroup
-from starr.decode.places import places, window_index
-from starr.decode.query import QueryPlan, RowFigures, plan_query
+from starr.decode.query import QueryPlan, RowFigures, Wishes, plan_query
 from starr.decode.request import Request
 from starr.decode.result import Event, StepTensors
 from starr.decode.rows import LiveRow, StepCost, events_of
 from starr.decode.settings import RowSettings, settings_of
-from starr.decode.window import advance
+from starr.model.network.transformer import KVBuffer, Transformer
 
 if TYPE_CHECKING:
     from starr.model.load import Model
-    from starr.model.network.transformer import KVBuffer
 
 
 class Batch:
@@ -45,7 +45,7 @@ class Batch:
         self.waiting: deque[LiveRow] = deque()
         self.rows: list[LiveRow] = []
         self.groups: list[Group] = []
-        self.guests = Guests(GUESTS, model, [])
+        self.guests: list[Guest] = []
         self.buffer: KVBuffer | None = None
         self.ids = count()
 
@@ -87,30 +87,28 @@ class Batch:
         self.rows = [self.rows[i] for i in stay] + new
         requests = [row.request for row in self.rows]
         self.groups = regroup(self.groups, [row.id for row in self.rows], [r.strategy for r in requests], device)
-        self.guests = Guests(GUESTS, self.model, requests)
+        self.guests = invite(GUESTS, self.model, requests)
         if not self.rows:
             self.buffer = None
             return
         columns = max(row.length for row in self.rows) + 1
         self.canvas = trim(join(*parts) if len(parts) == 2 else parts[0], columns)
-        self.settings = settings_of(requests, [self.guests.claim(r) for r in requests], device)
+        self.settings = settings_of(requests, device, shift=self.model.spec.shift)
         self.fit_buffer(before)
-        self.plan_next(self.canvas, torch.zeros_like(self.canvas.ends))
+        self.plan_next(self.canvas, torch.zeros_like(self.canvas.rules.ends))
 
     def opened(self, requests: list[Request]) -> Canvas:
-        """A canvas of new rows with their first windows open and their guests' notes."""
+        """A canvas of new rows with their first windows open."""
         fresh = new_canvas(requests, self.model.device)
-        kinds = [kind for kind in GUESTS if any(kind.serves(request) for request in requests)]
-        notes = {name: note for kind in kinds for name, note in kind.begin(requests, fresh).items()}
-        return advance(fresh.noted(notes), self.eos_ids)[0]
+        return advance(fresh.noted(begin_blocks(requests, fresh)), self.eos_ids)[0]
 
     def plan_next(self, canvas: Canvas, done: Tensor) -> RowFigures:
         """Plan the next query of the canvas after a step, and read what the host must know about it."""
         if canvas.columns != self.canvas.columns:
             self.canvas = canvas
             self.fit_buffer(self.buffered_ids())
-        canvas = self.guests.measure(canvas, self.buffer)
-        plan = plan_query(canvas, self.settings, self.guests, done, shift=self.model.spec.shift)
+        wishes = ask(self.guests, "plan", Wishes(canvas, self.buffer))
+        canvas, plan = wishes.canvas, plan_query(wishes, self.settings, done, shift=self.model.spec.shift)
         figures = plan.figures
         for row, length in zip(self.rows, figures.length, strict=True):
             row.length = length
@@ -121,8 +119,9 @@ class Batch:
     def report(self, figures: RowFigures) -> list[Event]:
         """Events of the step just taken; rows that are done leave."""
         events = events_of(self.rows, self.canvas, figures, self.model)
-        if any(figures.done):
-            self.change([i for i, done in enumerate(figures.done) if not done], [])
+        ended = {event.id for event in events if event.done}
+        if ended:
+            self.change([i for i, row in enumerate(self.rows) if row.id not in ended], [])
         else:
             self.fit_buffer(self.buffered_ids())
         return events
@@ -130,53 +129,74 @@ class Batch:
     def call(self) -> ForwardCall:
         """What the next forward works on."""
         canvas, plan = self.canvas, self.plan
-        return ForwardCall(
+        call = ForwardCall(
             canvas=canvas,
             settings=self.settings,
             plan=plan,
             window=window_index(canvas, plan.width),
-            observed=places(plan.observed, plan.most_observed),
+            observed=columns_where(plan.observed, plan.most_observed),
             buffer=self.buffer,
-            plain=[plan.figures.queried[i] for i, row in enumerate(self.rows) if self.is_plain(row)],
+            plain=[i for i, row in enumerate(self.rows) if not row.request.cache.buffered],
             total=[row.length for row in self.rows],
+            besides=plan.figures.extra,
         )
+        return ask(self.guests, "prepare", call)
 
-    def book(self, tensors: StepTensors | None) -> None:
+    def book(self, call: ForwardCall, tensors: StepTensors | None) -> None:
         """Add the step's cost to every row."""
-        for place, row in enumerate(self.rows):
-            row.book(self.cost(row, place), tensors, place)
+        for i, row in enumerate(self.rows):
+            row.book(self.cost(row, i, call.besides[i]), tensors, i)
 
-    def cost(self, row: LiveRow, place: int) -> StepCost:
-        """What the forward just made cost one row."""
-        plan, calls = self.plan, 2 if row.request.sampling.guidance else 1
-        queried, width = plan.figures.queried[place], plan.figures.width[place]
-        besides = self.guests.positions(place, row.length, width)
-        padding = 0 if self.is_plain(row) else plan.most_queried - queried
-        earlier = plan.figures.earlier[place]
+    def cost(self, row: LiveRow, number: int, besides: int) -> StepCost:
+        """What the forward just made cost one row; ``besides`` are the positions of guests."""
+        plan, calls = self.plan, 2 if row.request.options.guidance else 1
+        queried, earlier = plan.figures.queried[number], plan.figures.earlier[number]
+        shaped = row.request.cache.buffered or plan.figures.extra[number]  # all rows of its call have one shape
         phase = "denoise" if queried > earlier else "seal" if row.forwards else "prefill"
         return StepCost(
             forwards=calls,
             positions=calls * queried + besides,
-            padded=calls * padding,
+            padded=calls * (plan.most_queried - queried) if shaped else 0,
             full_forwards=calls * (queried == row.length),
             phase=phase,
             earlier=earlier,
         )
 
-    def is_plain(self, row: LiveRow) -> bool:
-        """Whether the row goes through a whole forward of the loop's own."""
-        return not row.request.cache.buffered and not self.guests.claim(row.request)
-
     def buffered_ids(self) -> list[int]:
         """Ids of the rows with a place in the K/V buffer, in its order."""
-        return [row.id for row in self.rows if row.request.cache.buffered and not self.guests.claim(row.request)]
+        return [row.id for row in self.rows if row.request.cache.buffered]
+
+    @property
+    def room(self) -> int:
+        """Slots of the K/V buffer for extra queries: as many as the widest window may have."""
+        served = {row for guest in self.guests if guest.queries for row in guest.order}
+        asked = [self.rows[row].request for row in served]
+        if not any(r.cache.buffered for r in asked):
+            return 0
+        return max((r.length if r.strategy.scope != "block" else r.block_length or r.length for r in asked), default=0)
 
     def fit_buffer(self, before: list[int]) -> None:
         """A buffer with a place for each buffered row and a slot for each column; ``before`` are its rows so far."""
-        now, columns = self.buffered_ids(), self.canvas.columns
-        if now == before and (not now or (self.buffer is not None and self.buffer.slots == columns)):
+        now, slots = self.buffered_ids(), self.canvas.columns + self.room
+        if now == before and (not now or (self.buffer is not None and self.buffer.slots == slots)):
             return
-        self.buffer = laid_out(self.model.net, self.buffer, before, now, columns)
+        self.buffer = move_buffer(self.model.net, self.buffer, before, now, slots)
         for row in self.rows:
             if self.buffer is not None and row.id in now:
                 row.buffer_bytes = self.buffer.nbytes // len(now)
+
+
+def move_buffer(
+    net: Transformer, buffer: KVBuffer | None, before: Sequence[int], now: Sequence[int], slots: int
+) -> KVBuffer | None:
+    """A buffer for the rows ``now`` with K/V of those that were in it ``before`` (row ids); None without rows."""
+    if not now:
+        return None
+    empty = KVBuffer.empty(net.shape, len(now), slots, net.embed.weight)
+    kept = [(new, before.index(id)) for new, id in enumerate(now) if id in before]
+    if buffer is not None and kept:
+        width = min(slots, buffer.slots)
+        new, old = (torch.tensor(part, device=buffer.keys.device) for part in zip(*kept, strict=True))
+        for target, source in ((empty.keys, buffer.keys), (empty.values, buffer.values)):
+            target[:, new, :, :width] = source[:, old, :, :width]
+    return empty

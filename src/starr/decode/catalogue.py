@@ -30,7 +30,7 @@ Python, any parser will do:
 ```python
 import starr
 from starr.evals.grading.extract import final
-from starr.evals.voting import vote
+from starr.research.voting import vote
 
 model = starr.load()
 prompt = "Tom has 12 apples. Tom buys 8 more. Then Tom gives 5 to a friend. How many apples does Tom have now?"

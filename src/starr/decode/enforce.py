@@ -15,10 +15,10 @@ Progress. While masks remain, a step commits at least one: if the strategy chose
   commits <= L (1 + r).
 
 Nothing else loosens this. Blocks split L among them. Revisions make no mask. End-of-texts and stop rules only end a run
-sooner. A window that is kept open when it is full takes at most ``Strategy.extra_steps`` steps more, which come on top.
+sooner. A window that is kept open when it is full takes a bounded number of steps more, which come on top.
 A canvas that grows adds what is inserted to L, within the model's context, and its growing steps. Guests that amend
-actions (constraints, seals) keep a commit and add no revocation; WINO's shadow only tells. ``max_forwards`` can but
-shorten a run.
+actions (constraints) keep a commit and add no revocation, and seals do, too. WINO's shadow is read-only.
+``max_forwards`` can only shorten a run.
 
 Strategies that end by themselves (``Strategy.ends_within``) go without these rules, up to the number of steps that they
 give, unless the request says strict. *safe*, the default, is that, and strict for all others: so every paper's rule is
@@ -34,8 +34,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from starr.decode.canvas import Canvas
+from starr.decode.forward import ForwardCall
 from starr.decode.ranking import best_of, top_of
-from starr.decode.view import Action, Decision, StepView
+from starr.decode.stops.base import Verdict
+from starr.decode.view import COMMIT, KEEP, REVOKE, Decision, StepView
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +51,55 @@ class Bounds:
     spent: Tensor  # (B, W) bool: revoked as often as a position may be
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step between decision and canvas."""
+
+    canvas: Canvas  # before the step
+    window: Tensor  # (B, W) int64: columns
+    view: StepView  # of the window
+    scoped: StepView  # as the strategies have it: without what stop rules hide
+    decision: Decision
+    verdict: Verdict | None
+    last: Tensor  # (B,) bool: the row may take no step after this one
+    action: Tensor  # (B, W) int8: what is carried out
+    written: Tensor  # (B, W) int64: tokens of COMMIT and REVISE
+
+
+def settle_step(
+    call: ForwardCall, canvas: Canvas, view: StepView, scoped: StepView, decision: Decision, verdict: Verdict | None
+) -> Step:
+    """What is carried out by the safety rules, the stop rules' verdict and the order of sealed blocks.
+
+    ``scoped`` is the view that the strategies had.
+    """
+    window, blocks = call.window, call.settings.blocks
+    last = canvas.total >= canvas.limit - 1
+    spent = canvas.done.revoked.gather(1, window) >= canvas.rules.max_revocations[:, None]
+    action = enforce(decision, scoped, Bounds(canvas.rules.literal, last, canvas.rules.strict, spent))
+    action = action if verdict is None else verdict.over(action)
+    action = action if blocks is None else blocks.commit_first(action, canvas)
+    written = scoped.proposal if decision.tokens is None else decision.tokens
+    return Step(canvas, window, view, scoped, decision, verdict, last, action, written)
+
+
 def enforce(decision: Decision, view: StepView, bounds: Bounds) -> Tensor:
     """Actions (B, W) int8 that may be carried out."""
     free, last, strict = bounds.free[:, None], bounds.last[:, None], bounds.strict[:, None]
     allowed = permit(decision.action, view)
     progress = ensure_commit(allowed, decision, view)
-    rationed = progress.masked_fill((progress == Action.REVOKE) & bounds.spent, int(Action.KEEP))
+    rationed = progress.masked_fill((progress == REVOKE) & bounds.spent, KEEP)
     progress = torch.where(strict, limit_revocations(progress, decision, view), rationed)
     action = torch.where(free, allowed, progress)
-    action = action.masked_fill(last & (action == Action.REVOKE), int(Action.KEEP))
-    return torch.where(last & view.masked, int(Action.COMMIT), action).to(torch.int8)
+    action = action.masked_fill(last & (action == REVOKE), KEEP)
+    return torch.where(last & view.masked, COMMIT, action).to(torch.int8)
 
 
 def permit(action: Tensor, view: StepView) -> Tensor:
     """Drop what the state of a position does not allow."""
-    commit = (action == Action.COMMIT) & view.masked
-    on_held = (action >= Action.REVOKE) & view.held
-    return torch.where(commit | on_held, action, int(Action.KEEP))
+    commit = (action == COMMIT) & view.masked
+    on_held = (action >= REVOKE) & view.held
+    return torch.where(commit | on_held, action, KEEP)
 
 
 def ensure_commit(action: Tensor, decision: Decision, view: StepView) -> Tensor:
@@ -72,17 +107,17 @@ def ensure_commit(action: Tensor, decision: Decision, view: StepView) -> Tensor:
     order = view.sureness
     if decision.order is not None:  # NaN marks rows whose strategy did not say
         order = torch.where(decision.order.isnan(), order.to(decision.order.dtype), decision.order)
-    stuck = ~(action == Action.COMMIT).any(dim=1, keepdim=True)
-    return torch.where(stuck & best_of(order, view.masked), int(Action.COMMIT), action)
+    stuck = ~(action == COMMIT).any(dim=1, keepdim=True)
+    return torch.where(stuck & best_of(order, view.masked), COMMIT, action)
 
 
 def limit_revocations(action: Tensor, decision: Decision, view: StepView) -> Tensor:
     """Fewer revocations than commits; the most deserved ones stay."""
-    revoke = action == Action.REVOKE
-    allowed = (action == Action.COMMIT).sum(dim=1) - 1
+    revoke = action == REVOKE
+    allowed = (action == COMMIT).sum(dim=1) - 1
     doubt = -view.confidence
     for said in (None if decision.threshold is None else decision.threshold - view.confidence, decision.doubt):
         if said is not None:
             doubt = torch.where(said.isnan(), doubt, said)
     kept = top_of(doubt, revoke, allowed)
-    return torch.where(revoke & ~kept, int(Action.KEEP), action)
+    return torch.where(revoke & ~kept, KEEP, action)

@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from starr.decode.advance import advance, stop_after
 from starr.decode.apply import apply
 from starr.decode.batch import Batch
-from starr.decode.check import check_request
-from starr.decode.enforce import Bounds, enforce
-from starr.decode.forward import forward
-from starr.decode.groups import decide
-from starr.decode.observe import check_numbers, kept_tensors, observe, remember, window_logits
+from starr.decode.decide import decide
+from starr.decode.enforce import settle_step
+from starr.decode.extras.base import ask
+from starr.decode.forward import Seen, forward
 from starr.decode.propose import postpone_eos, proposal_request, propose
-from starr.decode.request import Request, in_blocks
-from starr.decode.rescue import expel, keep
+from starr.decode.request import Request
+from starr.decode.rescue import drop_failing_rows, keep
 from starr.decode.result import Event
 from starr.decode.stops.base import consult
-from starr.decode.view import Action
-from starr.decode.window import advance, move_end, stop_after
+from starr.decode.view import build_view, check_numbers, keep_tensors, remember
 from starr.model.threads import MACHINE
 
 if TYPE_CHECKING:
@@ -40,9 +39,7 @@ class Engine:
         return bool(self.batch.rows or self.batch.waiting)
 
     def add(self, request: Request) -> int:
-        """Check a request and queue it; it joins before the next step that has room."""
-        request = in_blocks(request, self.model.spec)
-        check_request(request, self.model)
+        """Queue a checked request; it joins before the next step that has room."""
         return self.batch.enqueue(request)
 
     @torch.inference_mode()
@@ -56,7 +53,7 @@ class Engine:
         try:
             return self.step(), {}
         except Exception:
-            failed = expel(self, kept)
+            failed = drop_failing_rows(self, kept)
             return self.step(), failed
 
     @torch.inference_mode()
@@ -66,39 +63,29 @@ class Engine:
         batch.admit()
         if not batch.rows:
             return []
-        # query: planned at the end of the step before, or when the rows joined
         MACHINE.use(self.model.threads)
-        call, guests, settings = batch.call(), batch.guests, batch.settings
-        canvas, window, observed = call.canvas, call.window, call.observed
+        guests = batch.guests
+        # query: planned at the end of the step before, or when the rows joined
+        call = batch.call()
         # forward
-        states = forward(net, spec, call, guests)
+        states = forward(net, spec, call)
         # propose
-        request = proposal_request(settings, canvas, observed, spec, states.unguided)
-        request = guests.propose(request, canvas, observed)
+        request = ask(guests, "propose", proposal_request(call, spec, states.unguided), call)
         found = propose(net.head, states.observed, request, spec.shape.vocab_size)
-        found = postpone_eos(found, settings, observed, batch.eos_ids, spec.shape.vocab_size)
+        found = postpone_eos(found, call, batch.eos_ids, spec.shape.vocab_size)
         # view
-        canvas = guests.remember(remember(canvas, call.plan, observed, found), observed, found)
-        self.trusted = self.trusted or check_numbers(canvas.confidence, call.plan.observed)
-        canvas = guests.observe(canvas, window, states.guests)
-        seen = observe(canvas, window, settings.signals, window_logits(canvas, window, observed, found))
-        view, verdict = consult(settings.rules, seen, canvas, batch.eos_ids, call.plan.query)
+        canvas = ask(guests, "observe", remember(call, found), Seen(call, states, found))
+        self.trusted = self.trusted or check_numbers(canvas.last.confidence, call.plan.observed)
+        view = build_view(call, canvas, found)
+        scoped, verdict = consult(call.settings.rules, view, canvas, batch.eos_ids, call.plan.query)
         # decide
-        opened = any(call.plan.figures.opened)
-        decision, batch.groups = decide(batch.groups, view, canvas.total == 0, opened)
+        decision, batch.groups = decide(batch.groups, scoped, canvas.total == 0, any(call.plan.figures.opened))
         # enforce
-        free, last = guests.free(decision, canvas.literal), canvas.total >= canvas.limit - 1
-        spent = canvas.revoked.gather(1, window) >= canvas.chances[:, None]
-        action = enforce(decision, view, Bounds(free, last, canvas.strict, spent))
-        action = action if verdict is None else verdict.over(action)
-        written = view.proposal if decision.tokens is None else decision.tokens
-        action, written = guests.amend(action, written, seen, canvas)
+        step = ask(guests, "amend", settle_step(call, canvas, view, scoped, decision, verdict))
         # apply
-        batch.book(kept_tensors(seen, decision, action, call, batch.candidates) if batch.traced else None)
-        canvas = apply(canvas, window, action, written, spec.mask_id)
-        canvas = stop_after(guests.apply(move_end(canvas, decision.end), decision), verdict)
+        batch.book(call, keep_tensors(step, call, batch.candidates) if batch.traced else None)
+        canvas = ask(guests, "apply", apply(step, call.settings.blocks, spec.mask_id), step)
         # advance
-        canvas, kept_open = guests.keeps_open(canvas, (action != Action.KEEP).any(dim=1))
-        canvas, done = advance(canvas, batch.eos_ids, kept_open)
+        canvas, done = advance(stop_after(canvas, verdict), batch.eos_ids)
         # plan the next query
         return batch.report(batch.plan_next(canvas, done if verdict is None else done | verdict.drop))

@@ -1,22 +1,22 @@
 """Model calls: positions of some rows in, hidden states out.
 
-Rows without a cache go through a whole forward, rows with one through a forward over their queried positions, and rows
-that a guest claims through the guest's own. Letters: B rows, K rows of one call, C columns (the last one spare), Q
-queried, O observed, W window positions, D width. Where the model's logits are shifted (Dream), the hidden state that
-predicts position i is that of position i - 1.
+Rows without a cache go through a whole forward, rows with one through a forward over their queried positions. Guests
+may add *extra queries* to a row, or whole extra rows. Where the model's logits are shifted (Dream), the hidden state
+that predicts position i is that of position i - 1. Letters: B rows, K rows of one call, N extra rows, C columns (the
+last one spare), Q queried, O observed, W window positions, X extra queries, D width.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from starr.decode.canvas import Canvas
-from starr.decode.places import Places, places
+from starr.decode.canvas import Canvas, Columns, columns_where
 from starr.decode.query import QueryPlan
 from starr.decode.settings import RowSettings
 from starr.model.network.masks import block_causal
@@ -24,7 +24,45 @@ from starr.model.network.transformer import KVBuffer, Transformer
 from starr.model.spec import ModelSpec
 
 if TYPE_CHECKING:
-    from starr.decode.extras.base import Guest, Guests
+    from starr.decode.propose import Proposals
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraQueries:
+    """Queries besides those of the canvas, in the same forward: no position of the canvas sees them.
+
+    Rows have different numbers of them; what lies beyond a row's own number (``count``) is padding.
+    """
+
+    columns: Columns  # (B, X): the column that each one is about
+    tokens: Tensor  # (B, X) int64
+    position: Tensor  # (B, X) int64: where each one stands
+    sees: Tensor  # (B, X, C) bool: the columns that each one sees
+    among: Tensor  # (B, X, X) bool: the extra queries that each one sees
+
+    def select(self, rows: Tensor) -> ExtraQueries:
+        """Those of some rows (K,) int64."""
+        index, count, *rest = rows_of(rows, self.columns.index, self.columns.count, *self.parts)
+        return ExtraQueries(Columns(index, count), *rest)
+
+    @property
+    def parts(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return self.tokens, self.position, self.sees, self.among
+
+    @property
+    def most(self) -> int:
+        """Extra queries of the row that has most."""
+        return self.tokens.shape[1]
+
+
+@dataclass(frozen=True, slots=True)
+class ExtraRows:
+    """Other states of some rows, as whole rows in the same forward."""
+
+    source: Tensor  # (N,) int64: the row that each one is a state of
+    number: Tensor  # (N,) int64: which state of that row, from 1 on
+    tokens: Tensor  # (N, C) int64
+    counts: list[int]  # how many each row of the batch has
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +73,18 @@ class ForwardCall:
     settings: RowSettings
     plan: QueryPlan
     window: Tensor  # (B, W) int64: columns of each row's window
-    observed: Places  # (B, O): the positions to predict
+    observed: Columns  # (B, O): the positions to predict
     buffer: KVBuffer | None
-    plain: list[int]  # positions of each row of whole forwards
+    plain: list[int]  # rows of whole forwards
     total: list[int]  # positions of each row
+    besides: list[int]  # positions that each row costs besides its query
+    added: Tensor | None = None  # (B, C, D): what is added to the tokens' embeddings
+    extra: ExtraQueries | None = None
+    drafts: ExtraRows | None = None
+
+    def cost_more(self, more: Mapping[int, int]) -> ForwardCall:
+        """The call with more positions for some rows, by row."""
+        return replace(self, besides=[cost + more.get(row, 0) for row, cost in enumerate(self.besides)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,40 +93,118 @@ class States:
 
     observed: Tensor  # (B * O, D)
     unguided: Tensor | None  # (B * O, D), with the prompt masked
-    guests: Mapping[Guest, Tensor | None]  # what each claiming guest wants besides
+    extra: Tensor | None = None  # (B, X, D): of the extra queries
+    drafts: Tensor | None = None  # (N, W, D): of the windows of extra rows
 
 
-def forward(net: Transformer, spec: ModelSpec, call: ForwardCall, guests: Guests) -> States:
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a forward and the head told, for guests."""
+
+    call: ForwardCall
+    states: States
+    found: Proposals
+
+
+def forward(net: Transformer, spec: ModelSpec, call: ForwardCall) -> States:
     """One forward for each kind of row in the batch (usually there is one kind), and one more for guidance."""
-    canvas, settings = call.canvas, call.settings
-    wanted = (call.observed.index - 1).clamp(min=0) if spec.shift else call.observed.index
-    added = guests.embed(canvas)
+    canvas, settings, extra = call.canvas, call.settings, call.extra
+    wanted = predictors(call.observed.index, spec.shift)
     parts: list[tuple[Tensor, Tensor]] = []
-    if len(settings.plain):
-        tokens, length, want = rows_of(settings.plain, canvas.tokens, call.plan.query.sum(dim=1), wanted)
-        masks = BlockMasks.of(canvas, settings, settings.plain)
-        more = some_of(settings.plain, added)
-        parts.append((settings.plain, whole(net, tokens, length, call.plain, want, masks, more)))
+    drafts = None
+    plain, shadowed = split_rows(settings.plain, call)
+    if len(plain):
+        states, drafts = whole_rows(net, spec, call, plain, wanted)
+        parts.append((plain, states))
+    if len(shadowed) and extra is not None:
+        parts.append((shadowed, whole_with_extra(net, call, shadowed, wanted, extra.select(shadowed))))
     if len(settings.buffered) and call.buffer is not None:
         some = rows_of(settings.buffered, canvas.tokens, canvas.length, wanted, call.plan.query)
         tokens, length, want, query = some
-        where = places(query, call.plan.most_queried)
+        where = columns_where(query, call.plan.most_queried)
         masks = BlockMasks.of(canvas, settings, settings.buffered)
-        more = some_of(settings.buffered, added)
-        states = partial(net, tokens, length, where, call.buffer, want, masks, call.plan.reach, more)
+        asked = any(number for row, number in enumerate(call.plan.figures.extra) if row not in call.plain)
+        beside = extra.select(settings.buffered) if extra is not None and asked else None
+        more = some_of(settings.buffered, call.added)
+        states = partial(net, tokens, length, where, call.buffer, want, masks, call.plan.reach, more, beside)
         parts.append((settings.buffered, states))
-    besides: dict[Guest, Tensor | None] = {}
-    for guest in guests.claiming:
-        found = guest.forward(call, rows_of(guest.rows, wanted)[0])
-        parts.append((guest.rows, found.observed))
-        besides[guest] = found.more
     unguided = None
     if settings.guidance is not None:
-        blind = canvas.tokens.masked_fill(canvas.column_index < canvas.start[:, None], spec.mask_id)
+        blind = canvas.tokens.masked_fill(canvas.column_index < canvas.rules.start[:, None], spec.mask_id)
         everyone = torch.arange(len(blind), device=blind.device)
         masks = BlockMasks.of(canvas, settings, everyone)
-        unguided = whole(net, blind, canvas.length, call.total, wanted, masks, added).flatten(0, 1)
-    return States(together(parts, len(wanted)).flatten(0, 1), unguided, besides)
+        unguided = whole(net, blind, canvas.length, call.total, wanted, masks, call.added).flatten(0, 1)
+    most = 0 if extra is None else extra.most
+    found = together(parts, len(wanted), wanted.shape[1] + most)
+    observed, besides = found[:, : wanted.shape[1]], found[:, wanted.shape[1] :]
+    return States(observed.flatten(0, 1), unguided, besides if most else None, drafts)
+
+
+def predictors(columns: Tensor, shift: bool) -> Tensor:
+    """The columns whose states predict ``columns``."""
+    return (columns - 1).clamp(min=0) if shift else columns
+
+
+def split_rows(rows: Tensor, call: ForwardCall) -> tuple[Tensor, Tensor]:
+    """The rows (K,) int64 of whole forwards without and with extra queries."""
+    with_extra = [row for row in call.plain if call.plan.figures.extra[row]]
+    if not with_extra:
+        return rows, rows[:0]
+    without = [row for row in call.plain if row not in with_extra]
+    return torch.tensor(without, dtype=rows.dtype, device=rows.device), torch.tensor(with_extra, device=rows.device)
+
+
+def whole_rows(
+    net: Transformer, spec: ModelSpec, call: ForwardCall, rows: Tensor, wanted: Tensor
+) -> tuple[Tensor, Tensor | None]:
+    """(K, O, D) of whole forwards, and (N, W, D) of the windows of extra rows."""
+    canvas, drafts, figures = call.canvas, call.drafts, call.plan.figures
+    tokens, length, want = rows_of(rows, canvas.tokens, call.plan.query.sum(dim=1), wanted)
+    masks = BlockMasks.of(canvas, call.settings, rows)
+    sizes = [figures.queried[row] for row in call.plain if not figures.extra[row]]
+    added = some_of(rows, call.added)
+    if drafts is None or not len(drafts.source):
+        return whole(net, tokens, length, sizes, want, masks, added), None
+    window = predictors(call.window, spec.shift)
+    every = torch.cat(
+        [torch.cat([want, rows_of(rows, window)[0]], dim=1), torch.cat([wanted, window], 1)[drafts.source]]
+    )
+    tokens = torch.cat([tokens, drafts.tokens])
+    length = torch.cat([length, canvas.length[drafts.source]])
+    sizes = sizes + [call.total[row] for row, count in enumerate(drafts.counts) for _ in range(count)]
+    added = None if added is None else F.pad(added, (0, 0, 0, 0, 0, len(drafts.source)))
+    found = whole(net, tokens, length, sizes, every, masks, added)
+    return found[: len(rows), : want.shape[1]], found[len(rows) :, want.shape[1] :]
+
+
+def whole_with_extra(net: Transformer, call: ForwardCall, rows: Tensor, wanted: Tensor, extra: ExtraQueries) -> Tensor:
+    """(K, O + X, D): whole forwards over some rows with extra queries behind them."""
+    tokens, length, want = rows_of(rows, call.canvas.tokens, call.canvas.length, wanted)
+    at = columns_of(tokens)
+    valid = (at < length[:, None])[:, None].expand(-1, tokens.shape[1], -1)
+    masks = BlockMasks.of(call.canvas, call.settings, rows)
+    seen = valid if masks is None else valid & masks.seen(at, at)
+    return net(  # type: ignore[no-any-return]
+        torch.cat([tokens, extra.tokens], dim=1),
+        torch.cat([at.expand_as(tokens), extra.position], dim=1),
+        attend=attend_with_extra(seen, extra, masks),
+        wanted=torch.cat([want, extra_numbers(extra, tokens.shape[1])], dim=1),
+    )
+
+
+def attend_with_extra(seen: Tensor, extra: ExtraQueries, masks: BlockMasks | None) -> Tensor:
+    """(K, Q + X, S + X) bool: ``seen`` (K, Q, S) of the canvas's own queries, and what extra queries see behind it."""
+    rows, _, slots = seen.shape
+    sees = extra.sees[:, :, :slots]
+    if masks is not None:
+        sees = sees & masks.seen(extra.position, torch.arange(slots, device=seen.device)[None])
+    hidden = seen.new_zeros(rows, seen.shape[1], extra.most)
+    return torch.cat([torch.cat([seen, hidden], dim=2), torch.cat([sees, extra.among], dim=2)], dim=1)
+
+
+def extra_numbers(extra: ExtraQueries, behind: int) -> Tensor:
+    """(K, X) int64: the extra queries among all, ``behind`` so many others."""
+    return torch.arange(behind, behind + extra.most, device=extra.tokens.device).expand(len(extra.tokens), -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +217,7 @@ class BlockMasks:
     @classmethod
     def of(cls, canvas: Canvas, settings: RowSettings, rows: Tensor) -> BlockMasks | None:
         """None for models with full attention."""
-        return None if settings.blocks is None else cls(*rows_of(rows, settings.blocks, canvas.origin))
+        return None if settings.blocks is None else cls(*rows_of(rows, settings.blocks.length, canvas.rules.origin))
 
     def seen(self, queries: Tensor, keys: Tensor) -> Tensor:
         """(K, Q, S) bool for columns ``queries`` (K or 1, Q) and ``keys`` (1, S)."""
@@ -125,16 +249,18 @@ def partial(
     net: Transformer,
     tokens: Tensor,
     length: Tensor,
-    where: Places,
+    where: Columns,
     buffer: KVBuffer,
     wanted: Tensor,
     masks: BlockMasks | None,
     reach: int,
     added: Tensor | None = None,
+    extra: ExtraQueries | None = None,
 ) -> Tensor:
-    """(K, O, D): only the queried positions; their K/V go into the buffer, those of padding to the spare slot.
+    """(K, O + X, D): only the queried positions; their K/V go into the buffer, those of padding to the spare slot.
 
-    Nobody sees the columns from ``reach`` on, so that its slot can be the spare one.
+    Nobody sees the columns from ``reach`` on, so that its slot can be the spare one. The K/V of extra queries go to
+    slots behind it, which the next forward writes again.
     """
     index = where.index.clamp(max=reach)
     at = columns_of(tokens)[:, : reach + 1]
@@ -143,7 +269,16 @@ def partial(
         attend = attend[:, None] & masks.seen(index, at)
     among = slots_of(where, tokens.shape[1]).gather(1, wanted)
     more = None if added is None else added.take_along_dim(index[..., None], dim=1)
-    return net(tokens.gather(1, index), index, attend, buffer.until(reach + 1), index, among, more)  # type: ignore[no-any-return]
+    tokens, position, slots = tokens.gather(1, index), index, reach + 1
+    if extra is not None:
+        seen = (attend if attend.dim() == 3 else attend[:, None]).expand(-1, index.shape[1], -1)
+        attend = attend_with_extra(seen, extra, masks)
+        among = torch.cat([among, extra_numbers(extra, index.shape[1])], dim=1)
+        index = torch.cat([index, extra_numbers(extra, slots)], dim=1)
+        tokens, position = torch.cat([tokens, extra.tokens], dim=1), torch.cat([position, extra.position], dim=1)
+        more = None if more is None else F.pad(more, (0, 0, 0, extra.most))
+        slots += extra.most
+    return net(tokens, position, attend, buffer.until(slots), index, among, more)  # type: ignore[no-any-return]
 
 
 def columns_of(tokens: Tensor) -> Tensor:
@@ -151,11 +286,11 @@ def columns_of(tokens: Tensor) -> Tensor:
     return torch.arange(tokens.shape[1], device=tokens.device)[None]
 
 
-def slots_of(where: Places, columns: int) -> Tensor:
-    """(K, C) int64: the place of each column among the queried ones; 0 for the others, which nobody asks for."""
+def slots_of(where: Columns, columns: int) -> Tensor:
+    """(K, C) int64: the number of each column among the queried ones; 0 for the others, which nobody asks for."""
     rows, most = where.index.shape
-    place = torch.arange(most, device=where.index.device).expand(rows, most)
-    return torch.zeros((rows, columns), dtype=torch.int64, device=place.device).scatter_(1, where.index, place)
+    number = torch.arange(most, device=where.index.device).expand(rows, most)
+    return torch.zeros((rows, columns), dtype=torch.int64, device=number.device).scatter_(1, where.index, number)
 
 
 def rows_of(rows: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -168,11 +303,11 @@ def some_of(rows: Tensor, added: Tensor | None) -> Tensor | None:
     return None if added is None else rows_of(rows, added)[0]
 
 
-def together(parts: list[tuple[Tensor, Tensor]], rows: int) -> Tensor:
-    """(B, O, D) from the calls that each served some rows."""
-    if len(parts) == 1:
+def together(parts: list[tuple[Tensor, Tensor]], rows: int, most: int) -> Tensor:
+    """(B, O + X, D) from the calls that each served some rows; zeros where a row has no extra queries."""
+    if len(parts) == 1 and parts[0][1].shape[1] == most:
         return parts[0][1]
-    joined = parts[0][1].new_zeros(rows, *parts[0][1].shape[1:])
+    joined = parts[0][1].new_zeros(rows, most, parts[0][1].shape[2])
     for some, states in parts:
-        joined[some] = states
+        joined[some, : states.shape[1]] = states
     return joined

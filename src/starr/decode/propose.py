@@ -10,22 +10,29 @@ is never proposed. Ties go to the lower token id.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from starr.decode import noise
-from starr.decode.canvas import Canvas
+from starr.decode.caches.exact import only_first
 from starr.decode.confidence import log_odds, on_grid, on_logit_grid, on_small_grid
-from starr.decode.places import Places
-from starr.decode.settings import RowSettings
+from starr.decode.forward import ForwardCall
 from starr.model.spec import ModelSpec
 
 CHUNK_BYTES = 128 << 20
 PROPOSAL_STREAM = 0
+
+LogitEdit = Callable[[Tensor, slice], object]
+"""Changes float32 logits (n, V) of the rows ``slice`` in place."""
+Reader = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""(n, ...) from the likeliest tokens (n,), the weights (n, V) of all others, and the sum (n,) of all weights.
+
+The likeliest token has the weight 1, and its own entry among the others is 0.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +48,17 @@ class ProposalRequest:
     key: Tensor | None = None  # noise keys, with temperature
     banned: Tensor | None = None  # bool: ``banned_ids`` are never proposed here
     banned_ids: tuple[int, ...] = ()
-    left: Tensor | None = None  # int64: the token to the left, with ``penalty``
-    penalty: Tensor | None = None  # what is taken from its logit
     guidance: Tensor | None = None  # scale per row, with ``unguided``
     unguided: Tensor | None = None  # (N, D) hidden states of the canvas whose prompt is masked
-    allowed: Tensor | None = None  # (M, V) bool: sets of tokens
-    allowed_set: Tensor | None = None  # int64: which of the sets a proposal is restricted to
-    embeddings: Tensor | None = None  # (V, D): of the tokens, whose mean over the distribution is asked for
+    edits: tuple[LogitEdit, ...] = ()  # of guests
+    readers: Mapping[str, Reader] = field(default_factory=dict)  # of guests
+    part: slice = field(default_factory=lambda: slice(None))  # which of all rows these are
 
     def rows(self, part: slice) -> ProposalRequest:
         """The same for some of the rows."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
-        shared = ("allowed", "embeddings")
-        some: dict[str, Any] = {
-            name: v[part] for name, v in values.items() if isinstance(v, Tensor) and name not in shared
-        }
-        return replace(self, **some)
+        some: dict[str, Any] = {name: v[part] for name, v in values.items() if isinstance(v, Tensor)}
+        return replace(self, **some, part=part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +74,35 @@ class Proposals:
     margin: Tensor | None = None  # (N,) float32: best minus second
     gap: Tensor | None = None  # (N,) float32: best minus second logit
     logits: Tensor | None = None  # (N, V) float32
-    mean: Tensor | None = None  # (N, D): of the embeddings, in their dtype
+    read: Mapping[str, Tensor] = field(default_factory=dict)  # (N, ...): the readers' answers, by name
 
 
-def proposal_request(
-    settings: RowSettings, canvas: Canvas, where: Places, spec: ModelSpec, unguided: Tensor | None
-) -> ProposalRequest:
-    """What ``propose`` must answer for the observed positions (B, O), flattened to N = B * O rows."""
-    shape = where.index.shape
+def proposal_request(call: ForwardCall, spec: ModelSpec, unguided: Tensor | None) -> ProposalRequest:
+    """What ``propose`` must answer for the observed positions (B, O), flattened to N = B * O rows.
+
+    The first token of a block is never drawn at random where it comes from the seal.
+    """
+    canvas, settings, where = call.canvas, call.settings, call.observed
+    shape, temperature = where.index.shape, settings.temperature
+    if temperature is not None and settings.blocks is not None:
+        temperature = temperature.masked_fill(only_first(canvas, settings.blocks.shift), 0.0)
 
     def spread(values: Tensor | None) -> Tensor | None:
         return None if values is None else values[:, None].expand(shape).reshape(-1)
 
     banned = spread(settings.eos_never)
     if settings.endless:
-        here = canvas.endless.gather(1, where.index).reshape(-1)
+        here = canvas.rules.endless.gather(1, where.index).reshape(-1)
         banned = here if banned is None else banned | here
     key = None
     if settings.temperature is not None:
-        position = where.index - canvas.start[:, None]
-        key = noise.keys(canvas.seed[:, None], canvas.total[:, None], position, PROPOSAL_STREAM).reshape(-1)
+        position = where.index - canvas.rules.start[:, None]
+        key = noise.keys(canvas.rules.seed[:, None], canvas.total[:, None], position, PROPOSAL_STREAM).reshape(-1)
     return ProposalRequest(
         mask_id=spec.mask_id,
         held=canvas.tokens.gather(1, where.index).reshape(-1),
         signals=settings.signals,
-        temperature=spread(settings.temperature),
+        temperature=spread(temperature),
         top_p=spread(settings.top_p),
         top_k=spread(settings.top_k),
         key=key,
@@ -116,12 +122,13 @@ def propose(head: Callable[[Tensor], Tensor], hidden: Tensor, request: ProposalR
     for i in range(0, hidden.shape[0], rows):
         some = request.rows(slice(i, i + rows))
         parts.append(propose_chunk(logits_of(head, hidden[i : i + rows], some), some))
-    joined = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Proposals)}
-    return replace(parts[0], **{name: torch.cat(v) for name, v in joined.items() if v[0] is not None})
+    joined = {f.name: [getattr(part, f.name) for part in parts] for f in fields(Proposals) if f.name != "read"}
+    whole: dict[str, Any] = {name: torch.cat(v) for name, v in joined.items() if v[0] is not None}
+    return Proposals(**whole, read={name: torch.cat([part.read[name] for part in parts]) for name in request.readers})
 
 
 def logits_of(head: Callable[[Tensor], Tensor], hidden: Tensor, request: ProposalRequest) -> Tensor:
-    """Float32 logits (N, V) with the mask id (and banned and not allowed ids) at -inf, guidance and penalty applied.
+    """Float32 logits (N, V) with the mask id and banned ids at -inf, guided and edited.
 
     Guidance (LLaDA, cfg_scale s): unguided + (s + 1) (guided - unguided).
     """
@@ -129,14 +136,12 @@ def logits_of(head: Callable[[Tensor], Tensor], hidden: Tensor, request: Proposa
     if request.guidance is not None and request.unguided is not None:
         plain = head(request.unguided).float()
         logits = plain + (request.guidance[:, None] + 1.0) * (logits - plain)
-    if request.left is not None and request.penalty is not None:
-        logits.scatter_add_(1, request.left[:, None], -request.penalty[:, None])
     logits[:, request.mask_id] = -torch.inf
     if request.banned is not None:
         for token in request.banned_ids:
             logits[:, token].masked_fill_(request.banned, -torch.inf)
-    if request.allowed is not None and request.allowed_set is not None:
-        logits.masked_fill_(~request.allowed.index_select(0, request.allowed_set), -torch.inf)
+    for edit in request.edits:
+        edit(logits, request.part)
     return logits
 
 
@@ -165,14 +170,8 @@ def propose_chunk(logits: Tensor, request: ProposalRequest) -> Proposals:
         margin=None if second is None else on_grid((1.0 - (second - top).exp()) / total),
         gap=None if second is None else on_logit_grid(top - second),
         logits=kept,
-        mean=None if request.embeddings is None else mean_of(request.embeddings, likeliest, others, total),
+        read={name: read(likeliest, others, total) for name, read in request.readers.items()},
     )
-
-
-def mean_of(embeddings: Tensor, likeliest: Tensor, others: Tensor, total: Tensor) -> Tensor:
-    """(N, D): the mean of the embeddings (V, D); the likeliest has the weight 1 / total, ``others`` (N, V) / total."""
-    rest = (others.to(embeddings.dtype) @ embeddings).float()
-    return ((embeddings[likeliest].float() + rest) / total[:, None]).to(embeddings.dtype)
 
 
 def weighted_sum(shifted: Tensor) -> Tensor:
@@ -206,14 +205,15 @@ def nucleus(scaled: Tensor, top_p: Tensor | None, top_k: Tensor | None) -> Tenso
     return torch.empty_like(keep).scatter_(1, order, keep)
 
 
-def postpone_eos(found: Proposals, settings: RowSettings, where: Places, eos_ids: Tensor, vocab_size: int) -> Proposals:
+def postpone_eos(found: Proposals, call: ForwardCall, eos_ids: Tensor, vocab_size: int) -> Proposals:
     """Proposed ends of text made as unsure as can be, in the rows that want to commit them last.
 
     Confidence, margin and gap become 0, entropy ln V; the distribution stays as it is.
     """
-    if settings.eos_last is None:
+    last = call.settings.eos_last
+    if last is None:
         return found
-    rows = settings.eos_last[:, None].expand(where.index.shape).reshape(-1)
+    rows = last[:, None].expand(call.observed.index.shape).reshape(-1)
     late = torch.isin(found.token, eos_ids) & rows
     return replace(
         found,

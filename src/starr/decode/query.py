@@ -7,18 +7,35 @@ it; *buffered* ones have K/V in the row's buffer.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
+from starr.decode.advance import settled_until
 from starr.decode.caches.base import Cache
 from starr.decode.canvas import Canvas, select
 from starr.decode.settings import RowSettings
-from starr.decode.window import settled_until
 
 if TYPE_CHECKING:
-    from starr.decode.extras.base import Guests
+    from starr.model.network.transformer import KVBuffer
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What guests want of the next forward besides the cache's and the strategy's positions; (B, C) bool or None."""
+
+    canvas: Canvas
+    buffer: KVBuffer | None = None
+    query: Tensor | None = None  # positions to compute
+    observed: Tensor | None = None  # positions to predict, as far as the forward computes them
+    extra: Tensor | None = None  # positions that get an extra query
+
+    def add(self, **more: Tensor) -> Wishes:
+        """The wishes with these positions, by field, besides."""
+        last = {name: getattr(self, name) for name in more}
+        both: dict[str, Any] = {n: new if last[n] is None else last[n] | new for n, new in more.items()}
+        return replace(self, **both)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +44,13 @@ class QueryPlan:
 
     query: Tensor  # (B, C) bool
     observed: Tensor  # (B, C) bool
+    extra: Tensor | None  # (B, C) bool: positions with an extra query
     figures: RowFigures
 
     def trimmed(self, columns: int) -> QueryPlan:
         """The plan for a canvas of fewer columns."""
-        return replace(self, query=self.query[:, :columns], observed=self.observed[:, :columns])
+        extra = None if self.extra is None else self.extra[:, :columns]
+        return replace(self, query=self.query[:, :columns], observed=self.observed[:, :columns], extra=extra)
 
     @property
     def width(self) -> int:
@@ -66,37 +85,35 @@ class RowFigures:
     opened: list[int]  # 1 where the window is new
     reach: list[int]  # no query sees this column or one after it
     earlier: list[int]  # queried positions before the open block of a block-causal model
+    extra: list[int]  # extra queries of guests
 
 
-def plan_query(canvas: Canvas, settings: RowSettings, guests: Guests, done: Tensor, *, shift: bool) -> QueryPlan:
+def plan_query(wishes: Wishes, settings: RowSettings, done: Tensor, *, shift: bool) -> QueryPlan:
     """The next forward of all rows, with the step's one copy to the host.
 
-    Observed are the window's masks, its held tokens where the strategy revokes, and what guests want besides, as far as
+    Observed are the window's masks, its held tokens where the strategy revokes, and what guests wish besides, as far as
     the forward predicts them. ``done`` (B,) bool goes along to the host.
     """
-    query = guests.query(canvas, queries(canvas, settings.caches, shift))
-    wanted = canvas.in_window & (canvas.masked | (~canvas.frozen & settings.revokes[:, None]))
-    observed = guests.observes(canvas, wanted) & observable(query, shift)
-    return QueryPlan(query, observed, figures_of(canvas, query, observed, settings.revokes, done, guests))
-
-
-def figures_of(
-    canvas: Canvas, query: Tensor, observed: Tensor, revokes: Tensor, done: Tensor, guests: Guests
-) -> RowFigures:
-    """Numbers of all rows in one copy."""
+    canvas, blocks = wishes.canvas, settings.blocks
+    query = queries(canvas, settings.caches, shift) if blocks is None else blocks.query(canvas)
+    query = query if wishes.query is None else query | wishes.query
+    observed = canvas.in_window & (canvas.masked | (~canvas.frozen & settings.revokes[:, None]))
+    observed = (observed if wishes.observed is None else observed | wishes.observed) & observable(query, shift)
+    nothing = torch.zeros_like(canvas.length)
     parts = {
         "done": done,
-        "settled": settled_until(canvas, revokes),
+        "settled": settled_until(canvas, settings.revokes),
         "length": canvas.length,
         "queried": query.sum(1),
         "observed": observed.sum(1),
-        "width": canvas.window_end - canvas.window_start,
-        "opened": canvas.step == 0,
-        "reach": guests.reach(canvas),
-        "earlier": guests.earlier(canvas, query),
+        "width": canvas.window.end - canvas.window.start,
+        "opened": canvas.window.step == 0,
+        "reach": canvas.length if blocks is None else blocks.reach(canvas),
+        "earlier": nothing if blocks is None else blocks.earlier(canvas, query),
+        "extra": nothing if wishes.extra is None else wishes.extra.sum(1),
     }
     copied: list[list[int]] = torch.stack([part.long() for part in parts.values()]).tolist()
-    return RowFigures(**dict(zip(parts, copied, strict=True)))
+    return QueryPlan(query, observed, wishes.extra, RowFigures(**dict(zip(parts, copied, strict=True))))
 
 
 def queries(canvas: Canvas, caches: list[tuple[Cache, Tensor]], shift: bool) -> Tensor:
@@ -108,7 +125,7 @@ def queries(canvas: Canvas, caches: list[tuple[Cache, Tensor]], shift: bool) -> 
     """
     if not any(cache.buffered for cache, _ in caches):
         return canvas.valid
-    query = ~canvas.buffered | (((canvas.in_window & ~canvas.seen) | canvas.changed) & ~canvas.frozen)
+    query = ~canvas.buffered | (((canvas.in_window & ~canvas.last.seen) | canvas.changed) & ~canvas.frozen)
     if len(caches) == 1:
         query = query | caches[0][0].query(canvas)
     else:

@@ -1,34 +1,21 @@
-"""One row to decode: its canvas layout and every option (``check`` says whether a model can decode it)."""
+"""One row to decode: its canvas and its options. A row is built and checked here, before it joins a batch."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from starr.decode.caches.base import Cache
+from starr.decode.prompts.prepare import PreparedPrompt, check_length
 from starr.decode.stops.base import StopRule
 from starr.decode.strategies.base import Strategy
-from starr.errors import InputError, LengthError
-from starr.options import check_option
+from starr.errors import InputError
+from starr.options import ResolvedOptions
 
 if TYPE_CHECKING:
-    from starr.decode.extras.constraints.compiled import Constraint
+    from starr.decode.extras.constraints.compile import Constraint
+    from starr.model.load import Model
     from starr.model.spec import ModelSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Sampling:
-    """How a proposal is drawn from the model's distribution."""
-
-    temperature: float = 0.0
-    top_p: float = 1.0
-    top_k: int = 0  # 0 is no limit
-    guidance: float = 0.0  # classifier-free, LLaDA's cfg_scale
-    eos: str = "normal"  # "never": end-of-text is not proposed; "last": it is committed last
-
-    def __post_init__(self) -> None:
-        for option in fields(self):
-            check_option(option.name, getattr(self, option.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +23,7 @@ class Blocks:
     """Block-causal attention of a row."""
 
     length: int
+    window: int  # positions of a window, at most ``length``
     origin: int = 0  # a block starts here, and at every multiple of ``length`` from here
     surplus: int = 0  # masks at the canvas's end that only fill the last block; they are cut off from the result
 
@@ -47,24 +35,43 @@ class Request:
     tokens: list[int]
     masked: list[bool]
     start: int  # the first canvas position: what comes before is prompt
-    strategy: Strategy
-    cache: Cache
-    sampling: Sampling = field(default_factory=Sampling)
-    block_length: int | None = None
-    seed: int = 0
-    max_forwards: int | None = None
-    enforce: str = "safe"
-    max_revocations: int = 2  # of one position, where enforce is bounded
-    smoothing: float = 0.0  # how much of its last prediction a mask is given
-    trace: bool = False
-    stream: bool = False
+    options: ResolvedOptions
+    stream: bool = False  # every step gives an event
     ends: bool = True  # an end-of-text with everything before it held ends the row
-    rules: tuple[StopRule, ...] = ()
+    canvas_rules: tuple[StopRule, ...] = ()  # stop rules that the canvas needs
     prompt: str = ""
-    constraint: Constraint | None = None  # what the canvas's text must keep to
-    blocks: Blocks | None = None  # ``in_blocks`` fills it in for block-causal models
-    tail: int = 0  # canvas positions at the end with text that follows the answer, and is cut off from it
+    blocks: Blocks | None = None  # of block-causal models
+    tail: int = 0  # canvas positions at the end with text that follows the answer and is not part of it
     candidates: int = 0  # the likeliest tokens of every commit that are kept
+
+    @property
+    def strategy(self) -> Strategy:
+        """When to commit and when to revoke."""
+        return self.options.strategy
+
+    @property
+    def cache(self) -> Cache:
+        """Which positions a forward recomputes."""
+        return self.options.cache
+
+    @property
+    def constraint(self) -> Constraint | None:
+        """What the text of the canvas must match."""
+        return self.options.constraint
+
+    @property
+    def rules(self) -> tuple[StopRule, ...]:
+        """All stop rules, in order."""
+        return (*self.options.stop_rule, *self.canvas_rules)
+
+    @property
+    def block_length(self) -> int | None:
+        """Length of a window; None is the whole canvas."""
+        return self.options.block_length if self.blocks is None else self.blocks.window
+
+    def change(self, **options: Any) -> Request:
+        """The row with other options."""
+        return replace(self, options=replace(self.options, **options))
 
     @property
     def length(self) -> int:
@@ -78,14 +85,15 @@ class Request:
         That is the bound that ``enforce`` proves, or the one that the strategy gives; literal runs get one step for
         each mask. A guided step is two forwards.
         """
-        if self.max_forwards is not None:
-            return max(1, self.max_forwards // (2 if self.sampling.guidance else 1))
+        options = self.options
+        if options.max_forwards is not None:
+            return max(1, options.max_forwards // (2 if options.guidance else 1))
         most = sum(self.masked)
-        if self.ends_itself is not None and self.enforce != "strict":
+        if self.ends_itself is not None and options.enforce != "strict":
             most = self.ends_itself
-        elif self.enforce == "bounded" and self.strategy.revokes():
-            most *= 1 + self.max_revocations
-        return most + self.strategy.extra_steps * self.windows
+        elif options.enforce == "bounded" and self.strategy.revokes():
+            most *= 1 + options.max_revocations
+        return most + int(self.strategy.needs().get("extra_steps", 0)) * self.windows
 
     @property
     def ends_itself(self) -> int | None:
@@ -95,7 +103,8 @@ class Request:
     @property
     def literal(self) -> bool:
         """Whether the progress rules are off: because that was asked for, or because the strategy ends by itself."""
-        return self.enforce == "literal" or (self.enforce != "strict" and self.ends_itself is not None)
+        enforce = self.options.enforce
+        return enforce == "literal" or (enforce != "strict" and self.ends_itself is not None)
 
     @property
     def endless(self) -> list[bool]:
@@ -128,7 +137,7 @@ class Request:
     @property
     def kept(self) -> bool:
         """Whether its steps are kept."""
-        return self.trace or self.candidates > 0
+        return self.options.trace or self.candidates > 0
 
     def block_starts(self) -> list[int]:
         """Where blocks of attention begin on the canvas, its own start included; empty for full attention."""
@@ -142,16 +151,36 @@ class Request:
         raise InputError(f"Cache {self.cache.name} cannot be used: {why}.", hint="Use cache none.", param="cache")
 
 
-def in_blocks(request: Request, spec: ModelSpec) -> Request:
-    """The request as a block-causal model decodes it; itself for other models.
+def build_row(
+    model: Model, prepared: PreparedPrompt, options: ResolvedOptions, *, stream: bool = False, candidates: int = 0
+) -> Request:
+    """Build the row that decodes a prepared prompt. Raise if the model cannot decode it."""
+    request = Request(
+        tokens=prepared.tokens + prepared.canvas.tokens,
+        masked=[False] * len(prepared.tokens) + prepared.canvas.masked,
+        start=len(prepared.tokens),
+        options=options,
+        stream=stream,
+        ends=prepared.ends,
+        canvas_rules=prepared.rules,
+        prompt=prepared.text,
+        tail=prepared.tail,
+        candidates=candidates,
+    )
+    request = split_blocks(request, model.spec)
+    check_request(request, model)
+    return request
 
-    ``block_length`` is the length of the attention's blocks, and of the windows unless the family has shorter ones. The
-    canvas is filled up with masks to whole blocks, as far as the model's context goes.
+
+def split_blocks(request: Request, spec: ModelSpec) -> Request:
+    """Split the row into the attention blocks of a block-causal model; other models leave it as it is.
+
+    ``block_length`` is the length of the blocks, and of the windows unless the family has shorter ones. Masks fill the
+    canvas up to whole blocks, as far as the model's context goes.
     """
-    if spec.block_length is None or request.blocks is not None:
+    if spec.block_length is None:
         return request
-    length = spec.block_length if request.block_length is None else request.block_length
-    check_option("block_length", length)
+    length = request.options.block_length or spec.block_length
     origin = spec.origin(request.start) % length
     total = len(request.tokens)
     surplus = max(0, min((origin - total) % length, spec.max_length - total))
@@ -159,23 +188,41 @@ def in_blocks(request: Request, spec: ModelSpec) -> Request:
         request,
         tokens=request.tokens + [spec.mask_id] * surplus,
         masked=request.masked + [True] * surplus,
-        block_length=min(spec.habits.window or length, length),
-        blocks=Blocks(length, origin, surplus),
+        blocks=Blocks(length, min(spec.habits.window or length, length), origin, surplus),
     )
 
 
-def check_length(prompt: int, canvas: int, limit: int) -> None:
-    """Raise unless both fit; called before a canvas is laid out, too, so that a huge one costs nothing."""
-    if prompt + canvas > limit:
-        raise LengthError(
-            f"Prompt and canvas need {prompt} + {canvas} = {prompt + canvas} positions, the model has {limit}.",
-            hint="Shorten the prompt or lower max_tokens.",
-            param="max_tokens",
-        )
+def check_request(request: Request, model: Model) -> None:
+    """Raise unless the model can decode the row."""
+    from starr.decode.blocks import check_blocks
+    from starr.decode.extras import GUESTS  # both know the row
+
+    if request.masked[: request.start + 1] == [True]:
+        raise InputError("A mask cannot come first.", hint="Give at least one token of text before it.", param="prompt")
+    if request.length < 1:
+        raise InputError(f"max_tokens must be at least 1, got {request.length}.", param="max_tokens")
+    check_length(request.start, request.length, model.spec.max_length)
+    if request.options.max_forwards == 1 and request.options.guidance > 0:
+        raise InputError("max_forwards must be at least 2 with guidance, got 1.", param="max_forwards")
+    check_blocks(request)
+    for guest in GUESTS:
+        if guest.serves(request):
+            guest.check(request)
+    check_cache(request)
+    for rule in request.rules:
+        rule.check_request(request)
 
 
-def check_ids(tokens: list[int], size: int) -> None:
-    """Raise unless every token id is within a vocabulary of this size."""
-    wrong = [token for token in tokens if not 0 <= token < size]
-    if wrong:
-        raise InputError(f"Token ids must be within [0, {size - 1}], got {wrong[0]}.", param="prompt")
+def check_cache(request: Request) -> None:
+    """Raise if a buffer of old K/V cannot serve the row."""
+    if not request.cache.buffered:
+        return
+    if request.cache.block_causal and request.blocks is None:
+        request.refuse_cache("every position of this model sees all others, so no K/V are final")
+    if "distribution" in request.strategy.signals and request.cache.skips:
+        why = f"{request.strategy.name} compares distributions, and this cache leaves some masks without one"
+        request.refuse_cache(why)
+    if request.candidates and request.cache.skips:
+        request.refuse_cache("likely tokens were asked for, and this cache leaves some masks without a distribution")
+    if request.options.guidance > 0:
+        request.refuse_cache("guidance runs a second canvas")

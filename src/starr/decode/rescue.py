@@ -45,7 +45,7 @@ def bring_back(batch: Batch, kept: KeptBatch) -> None:
     batch.waiting = deque(map(copied, kept.waiting))
 
 
-def expel(engine: Engine, kept: KeptBatch) -> dict[int, Exception]:
+def drop_failing_rows(engine: Engine, kept: KeptBatch) -> dict[int, Exception]:
     """Run every row alone from ``kept``; those that fail leave the batch, with their errors by id."""
     batch = engine.batch
     ids = [row.id for row in (*kept.rows, *kept.waiting[: batch.max_rows - len(kept.rows)])]

@@ -114,7 +114,7 @@ class Event:
     kept: KeptStep | None = field(repr=False)
     tokenizer: Tokenizer = field(repr=False, compare=False)
     generation: Generation | None = field(default=None, repr=False)
-    delta: str = ""  # what ``starr.stream`` adds to the text of the event before
+    delta: str = ""  # the text that is new since the event before
 
     @property
     def tokens(self) -> list[int]:
@@ -142,48 +142,47 @@ class Event:
 
 
 def generation_of(
-    request: Request, snapshot: Snapshot, stats: Stats, history: list[KeptStep], model: Model
+    request: Request, snapshot: Snapshot, text: str, places: list[int], stats: Stats, model: Model, *, stopped: bool
 ) -> Generation:
-    """The result of a row that is done."""
-    text, ends = snapshot.text, request.ends
-    kept = text.kept(model.spec.eos_ids, ends)
-    tokens = [text.tokens[place] for place in kept]
-    result = Generation(
-        text=model.tokenizer.decode(tokens),
-        tokens=tokens,
-        finish_reason="stop" if len(kept) < len(text.tokens) or not ends or request.constraint else "length",
+    """The result of a row that is over: its text, the canvas positions of its tokens, and why it ended."""
+    canvas = snapshot.text
+    stopped = stopped or len(places) < len(canvas.tokens) or not request.ends or request.constraint is not None
+    return Generation(
+        text=text,
+        tokens=[canvas.tokens[place] for place in places],
+        finish_reason="stop" if stopped else "length",
         model=model.name,
         strategy=text_form(request.strategy),
         cache=text_form(request.cache),
-        seed=request.seed,
+        seed=request.options.seed,
         prompt_tokens=request.start,
-        stats=stats,
-        commit_steps=[snapshot.committed_at[place] for place in kept],
-        logprobs=[snapshot.logprob(place) for place in kept],
+        stats=replace(stats, tokens=canvas.made(places)),
+        commit_steps=[snapshot.committed_at[place] for place in places],
+        logprobs=[snapshot.logprob(place) for place in places],
     )
-    return replace(result, trace=trace_of(request, result, text, history, model)) if request.trace else result
 
 
-def trace_of(request: Request, result: Generation, text: CanvasText, history: list[KeptStep], model: Model) -> Trace:
-    """Everything a viewer needs; masks that were dropped show as end-of-text."""
-    whole = [model.spec.eos_ids[0] if m else t for t, m in zip(text.tokens, text.masked, strict=True)]
-    records = [record for kept in history if (record := kept.record()).tokens]
+def trace_of(request: Request, snapshot: Snapshot, text: str, stats: Stats, model: Model) -> Trace:
+    """Everything a viewer needs, with the text up to no stop string; dropped masks show as end-of-text."""
+    canvas = snapshot.text
+    whole = [model.spec.eos_ids[0] if m else t for t, m in zip(canvas.tokens, canvas.masked, strict=True)]
+    records = [record for kept in snapshot.history if (record := kept.record()).tokens]
     asked, piece = request.constraint, model.tokenizer.piece
     used = {token for r in records for token in (*r.tokens, *r.proposal)} | set(whole)
     return Trace(
-        model=result.model,
-        strategy=result.strategy,
-        cache=result.cache,
+        model=model.name,
+        strategy=text_form(request.strategy),
+        cache=text_form(request.cache),
         prompt=request.prompt,
-        prompt_tokens=result.prompt_tokens,
+        prompt_tokens=request.start,
         length=len(whole),
         mask_id=model.spec.mask_id,
         steps=records,
         tokens=whole,
         pieces={token: piece(token) for token in sorted(used)},
-        text=result.text,
-        stats=result.stats,
-        constraint="" if asked is None else f"{asked.wanted.kind}: {asked.wanted.text}",
-        sets=[] if asked is None else [[count, list(map(piece, tokens))] for count, tokens in asked.shown],
+        text=text,
+        stats=stats,
+        constraint="" if asked is None else f"{asked.spec.kind}: {asked.spec.text}",
+        sets=[] if asked is None else [[count, list(map(piece, tokens))] for count, tokens in asked.traced_sets],
         blocks=request.block_starts(),
     )

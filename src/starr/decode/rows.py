@@ -11,8 +11,8 @@ import torch
 from starr.decode.canvas import Canvas, select
 from starr.decode.query import RowFigures
 from starr.decode.request import Request
-from starr.decode.result import Event, KeptStep, Snapshot, StepTensors, generation_of
-from starr.decode.text import CanvasText, settled_text, until_end
+from starr.decode.result import Event, KeptStep, Snapshot, StepTensors, generation_of, trace_of
+from starr.decode.text import CanvasText, cut_at, sendable, settled_text, until_end, within
 from starr.decode.trace import PhaseCost, Stats
 
 if TYPE_CHECKING:
@@ -47,13 +47,14 @@ class LiveRow:
     prefill: PhaseCost = field(default_factory=PhaseCost)
     seal: PhaseCost = field(default_factory=PhaseCost)
     booked: float = field(default_factory=perf_counter)  # when the last step was booked
-    shown: str = ""
+    settled: str = ""  # text that can never change again, stop strings included
+    shown: str = ""  # text of the last event
     history: list[KeptStep] = field(default_factory=list)
 
     @property
-    def watched(self) -> bool:
-        """Whether every step gives an event."""
-        return self.request.stream
+    def read(self) -> bool:
+        """Whether the text is read after every step: for an event, or to find a stop string."""
+        return self.request.stream or bool(self.request.options.stop)
 
     def book(self, cost: StepCost, tensors: StepTensors | None, place: int) -> None:
         """Add a step; ``place`` is the row's among the step's ``tensors``."""
@@ -101,14 +102,16 @@ class Counts:
 
 
 def events_of(rows: list[LiveRow], canvas: Canvas, figures: RowFigures, model: Model) -> list[Event]:
-    """Events of the rows that are watched or done; only their tokens leave the device."""
-    chosen = [i for i, row in enumerate(rows) if row.watched or figures.done[i]]
+    """Events of the rows that are streamed or done; only tokens of rows that are read leave the device."""
+    chosen = [i for i, row in enumerate(rows) if row.read or figures.done[i]]
     if not chosen:
         return []
     part = select(canvas, torch.tensor(chosen, device=canvas.tokens.device))
-    counts = [Counts(*c) for c in torch.stack([part.commits, part.revocations, part.revisions], dim=1).tolist()]
+    counts = [
+        Counts(*c) for c in torch.stack([part.done.commits, part.done.revocations, part.done.revisions], dim=1).tolist()
+    ]
     tokens, masked, frozen = part.tokens.tolist(), part.masked.tolist(), part.frozen.tolist()
-    at, confidence = part.committed_at.tolist(), part.committed_with.tolist()
+    at, confidence = part.done.committed_at.tolist(), part.done.committed_with.tolist()
     events = []
     for k, i in enumerate(chosen):
         own = slice(rows[i].request.start, rows[i].length - rows[i].request.surplus)
@@ -118,27 +121,45 @@ def events_of(rows: list[LiveRow], canvas: Canvas, figures: RowFigures, model: M
         whole = len(text.tokens)
         settled = whole if done else min(whole, figures.settled[i] - rows[i].request.start)
         events.append(event_of(rows[i], snapshot, counts[k], settled, done, model))
-    return events
+    return [event for event, i in zip(events, chosen, strict=True) if event.done or rows[i].request.stream]
 
 
 def event_of(row: LiveRow, snapshot: Snapshot, counts: Counts, settled: int, done: bool, model: Model) -> Event:
-    """One row's step as a value; ``settled`` canvas positions can never change again."""
-    text, request = snapshot.text, row.request
-    kept = text.kept(model.spec.eos_ids, request.ends)
-    stats = row.stats(text, kept, counts)
-    result = generation_of(request, snapshot, stats, row.history, model) if done else None
-    if result is None and request.ends:
-        whole = until_end(text.tokens[:settled], model.spec.eos_ids)
-        row.shown = settled_text(model.tokenizer, whole, row.shown)
+    """One row's step as a value; ``settled`` canvas positions can never change again.
+
+    A row is over when its canvas is ``done``, or when its settled text has a stop string. A traced row goes on until
+    its canvas is done, so that its trace is complete; its text ends at the stop string all the same.
+    """
+    canvas, request, tokenizer = snapshot.text, row.request, model.tokenizer
+    kept = canvas.kept(model.spec.eos_ids, request.ends)
+    places = [place for place in kept if place < settled]
+    stats = row.stats(canvas, kept, counts)
+    if done:
+        row.settled = tokenizer.decode([canvas.tokens[place] for place in kept])
+    elif request.ends:
+        whole = until_end(canvas.tokens[:settled], model.spec.eos_ids)
+        row.settled = settled_text(tokenizer, whole, row.settled)
+    end = cut_at(row.settled, request.options.stop)
+    over = done or (end is not None and not request.options.trace)
+    text = row.settled[:end] if over else sendable(row.settled, request.options.stop)
+    if end is not None:
+        places = places[: within([canvas.tokens[place] for place in places], text, model)]
+    result = None
+    if over:
+        result = generation_of(request, snapshot, text, places, stats, model, stopped=end is not None)
+        if request.options.trace:
+            result = replace(result, trace=trace_of(request, snapshot, row.settled, stats, model))
+    delta, row.shown = text[len(row.shown) :], text
     return Event(
         id=row.id,
-        text=row.shown if result is None else result.text,
-        done=done,
+        text=text,
+        done=over,
         settled=settled,
-        places=[place for place in kept if place < settled],
+        places=places,
         snapshot=snapshot,
-        stats=stats,
-        kept=row.history[-1] if request.trace and row.history else None,
-        tokenizer=model.tokenizer,
+        stats=stats if result is None else result.stats,
+        kept=row.history[-1] if request.options.trace and row.history else None,
+        tokenizer=tokenizer,
         generation=result,
+        delta=delta,
     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from starr.decode.blocks import BlockRows
 from starr.decode.caches.base import Cache
 from starr.decode.request import Request
 from starr.decode.stops.base import Ruled, StopRule
@@ -28,20 +29,16 @@ class RowSettings:
     top_k: Tensor | None
     guidance: Tensor | None
     eos_never: Tensor | None
-    blocks: Tensor | None  # lengths of the blocks of block-causal attention
+    blocks: BlockRows | None  # of a block-causal model
     endless: bool  # some canvas has template text inside
     eos_last: Tensor | None
 
 
-def settings_of(requests: Sequence[Request], claimed: Sequence[bool], device: torch.device) -> RowSettings:
-    """The settings of the requests; guests compute the states of the ``claimed`` rows."""
+def settings_of(requests: Sequence[Request], device: torch.device, *, shift: bool = False) -> RowSettings:
+    """The settings of the requests; ``shift`` is the model's."""
 
     def rows_where(test: Callable[[Request], bool]) -> Tensor:
         return torch.tensor([i for i, r in enumerate(requests) if test(r)], dtype=torch.int64, device=device)
-
-    def own_rows(buffered: bool) -> Tensor:
-        rows = [i for i, r in enumerate(requests) if not claimed[i] and r.cache.buffered == buffered]
-        return torch.tensor(rows, dtype=torch.int64, device=device)
 
     def values(get: Callable[[Request], float], idle: float) -> Tensor | None:
         found = [get(r) for r in requests]
@@ -50,35 +47,35 @@ def settings_of(requests: Sequence[Request], claimed: Sequence[bool], device: to
     def flags(found: list[bool]) -> Tensor:
         return torch.tensor(found, device=device)
 
-    sampled = any(r.sampling.temperature > 0 for r in requests)
+    sampled = any(r.options.temperature > 0 for r in requests)
     caches = {r.cache: rows_where(lambda other, cache=r.cache: other.cache == cache) for r in requests}  # type: ignore[misc]
     rules = in_order([r.rules for r in requests])
     return RowSettings(
         caches=list(caches.items()),
         rules=[(rule, flags(rows)) for rule, rows in rules],
-        plain=own_rows(buffered=False),
-        buffered=own_rows(buffered=True),
+        plain=rows_where(lambda r: not r.cache.buffered),
+        buffered=rows_where(lambda r: r.cache.buffered),
         signals=frozenset().union(
             *(r.strategy.signals for r in requests),
             *(rule.signals for rule, _ in rules),
             *({"distribution"} for r in requests if r.candidates),
         ),
         revokes=flags([r.strategy.revokes() for r in requests]),
-        temperature=values(lambda r: r.sampling.temperature, 0.0),
-        top_p=values(lambda r: r.sampling.top_p, 1.0) if sampled else None,
-        top_k=values(lambda r: r.sampling.top_k, 0) if sampled else None,
-        guidance=values(lambda r: r.sampling.guidance, 0.0),
-        eos_never=values(lambda r: r.sampling.eos == "never", False),
-        blocks=values(lambda r: 0 if r.blocks is None else r.blocks.length, 0),
+        temperature=values(lambda r: r.options.temperature, 0.0),
+        top_p=values(lambda r: r.options.top_p, 1.0) if sampled else None,
+        top_k=values(lambda r: r.options.top_k, 0) if sampled else None,
+        guidance=values(lambda r: r.options.guidance, 0.0),
+        eos_never=values(lambda r: r.options.eos == "never", False),
+        blocks=BlockRows.of(requests, shift, device),
         endless=any(not r.ends for r in requests),
-        eos_last=values(lambda r: r.sampling.eos == "last", False),
+        eos_last=values(lambda r: r.options.eos == "last", False),
     )
 
 
 def in_order(rules: Sequence[Sequence[StopRule]]) -> list[tuple[StopRule, list[bool]]]:
     """Rules with the rows that they are for: the first ones of all rows, then the second ones, and so on.
 
-    The first rule to end a row has its way, so a row's order may not depend on its neighbours.
+    The first matching rule wins, so a row's order may not depend on its neighbours.
     """
     found = []
     for place in range(max(map(len, rules), default=0)):

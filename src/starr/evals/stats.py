@@ -47,21 +47,25 @@ class Paired:
 
 
 def paired(first: Sequence[bool], second: Sequence[bool], z: float = Z95) -> Paired:
-    """Compare two runs sample by sample.
-
-    The interval is Bonett and Price's (2012): Wald's for a paired difference with one sample added to each kind of
-    disagreement, which keeps its coverage when disagreements are few.
-    """
+    """Compare two runs sample by sample."""
     if len(first) != len(second):
         raise ValueError(f"paired runs need the same samples, got {len(first)} and {len(second)}")
     n = len(first)
     only_first = sum(a and not b for a, b in zip(first, second, strict=True))
     only_second = sum(b and not a for a, b in zip(first, second, strict=True))
+    difference = (only_first - only_second) / n if n else 0.0
+    interval = paired_interval(n, only_first, only_second, z)
+    return Paired(n, only_first, only_second, difference, interval, mcnemar(only_first, only_second))
+
+
+def paired_interval(n: int, only_first: int, only_second: int, z: float = Z95) -> Interval:
+    """Bonett and Price's interval (2012) of a paired difference.
+
+    It is Wald's with one sample added to each kind of disagreement, and keeps its coverage when disagreements are few.
+    """
     up, down = (only_first + 1) / (n + 2), (only_second + 1) / (n + 2)
     half = z * math.sqrt((up + down - (up - down) ** 2) / (n + 2))
-    interval = (max(-1.0, up - down - half), min(1.0, up - down + half))
-    difference = (only_first - only_second) / n if n else 0.0
-    return Paired(n, only_first, only_second, difference, interval, mcnemar(only_first, only_second))
+    return (max(-1.0, up - down - half), min(1.0, up - down + half))
 
 
 def mcnemar(only_first: int, only_second: int) -> float:

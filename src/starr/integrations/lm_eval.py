@@ -25,9 +25,8 @@ from lm_eval.utils import get_rolling_token_windows, make_disjoint_window
 from tqdm import tqdm
 
 import starr
-from starr.api import request_of, resolved
+from starr.api import build_request, parse_options, read_files
 from starr.decode.request import Request
-from starr.decode.strings import before_stop
 from starr.errors import LengthError
 from starr.evals.run.runner import decode
 from starr.integrations.chat_text import encode_chat, is_chat, protect, render_chat
@@ -66,7 +65,7 @@ class StarrLM(TemplateLM):  # type: ignore[misc]
         super().__init__()
         check_range("mc_num", mc_num, 1)
         self.options = decoding(options, {"max_tokens": DEFAULT_LENGTH})
-        resolved(Options.of(self.options))
+        parse_options(read_files(Options.of(self.options)))
         source = pretrained if model is None else model
         self.model = source if isinstance(source, Model) else starr.load(source, device=place(device), dtype=dtype)
         self.rows = int(str(batch_size)) if str(batch_size).isdigit() and batch_size != 0 else BATCH
@@ -122,16 +121,15 @@ class StarrLM(TemplateLM):  # type: ignore[misc]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Texts in the order of the requests, each cut before its first stop string."""
-        rows, stops = [], []
+        rows = []
         for request, repeat in with_repeats(requests):
-            options, until = of_request(request.args[1], self.options)
+            options = of_request(request.args[1], self.options)
             options["seed"] = options.get("seed", 0) + repeat
             rows.append(self.row(request.args[0], options))
-            stops.append(until)
         texts = [""] * len(rows)
         bar = tqdm(total=len(rows), desc="Decoding", disable=disable_tqdm)
         for place, generation, elapsed in decode(self.model, rows, self.rows):
-            texts[place] = before_stop(generation.text, stops[place])
+            texts[place] = generation.text
             self.count(requests[place].task_name, generation.stats, elapsed)
             self.cache_hook.add_partial("generate_until", requests[place].args, texts[place])
             bar.update()
@@ -149,7 +147,7 @@ class StarrLM(TemplateLM):  # type: ignore[misc]
             )
         if len(tokens) > room:
             log.warning("a prompt of %d tokens is cut to its last %d", len(tokens), room)
-        return request_of(self.model, tokens[-room:], resolved(Options.of(options)))
+        return build_request(self.model, tokens[-room:], read_files(Options.of(options)))
 
     def _loglikelihood_tokens(
         self, requests: list[tuple[tuple[str, str], list[int], list[int]]], disable_tqdm: bool = False, **_: Any
@@ -176,7 +174,7 @@ class StarrLM(TemplateLM):  # type: ignore[misc]
             return False
         tokens = list(context[-(self.max_length - len(target)) :])
         options = Options(strategy="confidence", max_tokens=len(target))
-        request = request_of(self.model, tokens, options)
+        request = build_request(self.model, tokens, options)
         (_, generation, _), *_ = decode(self.model, [request], 1)
         return bool(generation.tokens[: len(target)] == list(target))
 

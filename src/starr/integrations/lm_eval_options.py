@@ -39,11 +39,12 @@ def decoding(given: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any
     return found | {"strategy": replace(chosen, **rest) if rest else chosen}  # type: ignore[type-var]
 
 
-def of_request(gen_kwargs: Mapping[str, Any], base: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Keyword arguments of ``generate`` for one request, and the strings before which its text is cut."""
+def of_request(gen_kwargs: Mapping[str, Any], base: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments of ``generate`` for one request."""
     given = dict(gen_kwargs)
     until = given.pop("until", None) or []
-    stops = tuple(stop for stop in ([until] if isinstance(until, str) else until) if stop)
+    if stops := tuple(stop for stop in ([until] if isinstance(until, str) else until) if stop):
+        given["stop"] = stops
     lengths = [given.pop(name) for name in LENGTHS if name in given]
     if lengths:
         given["max_tokens"] = int(lengths[0])
@@ -52,4 +53,4 @@ def of_request(gen_kwargs: Mapping[str, Any], base: Mapping[str, Any]) -> tuple[
         given["temperature"] = 0.0
     elif sampled and "temperature" not in given:
         given["temperature"] = base.get("temperature") or 1.0
-    return decoding(given, base), stops
+    return decoding(given, base)

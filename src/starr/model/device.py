@@ -1,21 +1,28 @@
-"""Where a model runs and in which dtype. No choice may crash Python, so half precision on CPU is tried in a child."""
+"""The device and the dtype of a model, and its memory on CPU.
+
+No choice may crash Python, so half precision on CPU is tried in a child process.
+"""
 
 from __future__ import annotations
 
+import ctypes
 import os
+import sys
 import warnings
 
 import torch
 
 from starr.errors import InputError, did_you_mean
-from starr.model.numbers import HERE, ISA, NO_AMX, WORTH, outcome
+from starr.model.numbers import HERE, ISA, NO_AMX, WORTH, find_outcome
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 DEVICES = ("cpu", "cuda", "mps")
+TRIM, MAP, HEAPS = -1, -3, -8  # mallopt's M_TRIM_THRESHOLD, M_MMAP_THRESHOLD and M_ARENA_MAX
+LARGEST_BLOCK = 256 * 2**20
 
 
 def choose_device(name: str | None) -> torch.device:
-    """The device named ("cpu", "cuda", "cuda:1", "mps"); None takes a CUDA device if there is one, else the CPU."""
+    """Choose the device named ("cpu", "cuda", "cuda:1", "mps"); None is CUDA where there is a device, else the CPU."""
     if name is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     kind, _, index = name.partition(":")
@@ -29,19 +36,19 @@ def choose_device(name: str | None) -> torch.device:
 
 
 def choose_dtype(name: str | None, device: torch.device, width: int = 0) -> torch.dtype:
-    """The dtype named; None is bfloat16 on CUDA, float32 on MPS, and on CPU the fastest that is safe for ``width``.
+    """Choose the dtype named; None is bfloat16 on CUDA, float32 on MPS, and the fastest safe one for ``width`` on CPU.
 
-    On CPU, safe is what a trial in a child process showed: it does not die, its numbers are near those of float32, and
-    a row is the same alone and in a batch. The variable STARR_DTYPE stands for a name that is not given. Half precision
-    that is asked for and does not work falls back to float32, with one warning.
+    On CPU, a trial in a child process shows what is safe: it does not die, its numbers are near those of float32, and a
+    row is the same alone and in a batch. The variable STARR_DTYPE names the dtype where ``name`` is None. Half
+    precision that does not work falls back to float32, with one warning.
     """
-    name = asked_dtype(name)
+    name = read_dtype(name)
     if name is None and device.type == "cpu":
-        return torch.bfloat16 if outcome("bfloat16").gain(width) >= WORTH else torch.float32
+        return torch.bfloat16 if find_outcome("bfloat16").gain(width) >= WORTH else torch.float32
     if name is None:
         return torch.bfloat16 if device.type == "cuda" else torch.float32
     if device.type == "cpu" and name != "float32":
-        trouble = half_trouble(name)
+        trouble = explain_half_trouble(name)
         if trouble:
             warnings.warn(
                 f"{name} does not work on this CPU ({trouble}); using float32. "
@@ -52,30 +59,44 @@ def choose_dtype(name: str | None, device: torch.device, width: int = 0) -> torc
     return DTYPES[name]
 
 
-def asked_dtype(name: str | None) -> str | None:
-    """The name given, or that of STARR_DTYPE; None where the machine decides."""
+def read_dtype(name: str | None) -> str | None:
+    """Check the name given, or that of STARR_DTYPE; None where the machine decides."""
     name = name or os.environ.get("STARR_DTYPE") or None
     if name is not None and name not in DTYPES:
         raise InputError(f"Unknown dtype {name!r}.", hint=did_you_mean(name, DTYPES), param="dtype")
     return name
 
 
-def half_trouble(name: str) -> str:
-    """Why half precision does not work on the CPU in this process; empty if it does."""
-    found = outcome(name)
-    if found.isa != HERE.active:
-        return "only without AMX, from the next start on"
-    return found.trouble
+def explain_half_trouble(name: str) -> str:
+    """Say why half precision does not work on the CPU in this process; empty if it does."""
+    outcome = find_outcome(name)
+    return "only without AMX, from the next start on" if outcome.isa != HERE.active else outcome.trouble
 
 
-def why_dtype(dtype: torch.dtype, width: int) -> str:
-    """One line on the dtype that was chosen by default on a CPU."""
-    found = outcome("bfloat16")
+def explain_dtype(dtype: torch.dtype, width: int) -> str:
+    """Say in one line why a dtype is the default on this CPU."""
+    outcome = find_outcome("bfloat16")
     if dtype == torch.bfloat16:
-        return f"bfloat16: {found.gain(width):.1f} x as fast as float32 on this CPU (or choose --dtype float32)."
-    reason = half_trouble("bfloat16") or (
-        f"bfloat16 is {max(found.gains.values(), default=0.0):.1f} x as fast on this CPU"
-        if found.even
+        return f"bfloat16: {outcome.gain(width):.1f} x as fast as float32 on this CPU (or choose --dtype float32)."
+    reason = explain_half_trouble("bfloat16") or (
+        f"bfloat16 is {max(outcome.gains.values(), default=0.0):.1f} x as fast on this CPU"
+        if outcome.even
         else "in bfloat16 a row gives different numbers alone than in a batch"
     )
     return f"float32: {reason}."
+
+
+def keep_freed_memory() -> bool:
+    """Keep freed memory with the process, for forwards on CPU; return whether that was possible.
+
+    glibc hands large blocks back to the system as soon as a tensor is freed, so that the next operation faults every
+    page in again: a tenth of a small model's forward, and most of one over 1,024 positions or more (``python -m
+    benchmarks.memory``). Here blocks of up to 256 MB come from the heap, which shrinks only when 512 MB at its end are
+    free. There is one heap: those that glibc makes for further threads cannot hold large blocks. Other C libraries are
+    left alone.
+    """
+    if sys.platform != "linux":
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    limits = ((MAP, LARGEST_BLOCK), (TRIM, 2 * LARGEST_BLOCK), (HEAPS, 1))
+    return mallopt is not None and all(mallopt(name, value) for name, value in limits)

@@ -1,9 +1,9 @@
-"""What a small model knows, from ``known.json`` beside its weights: a prompt unlike its training can be recognised.
+"""What a small model knows, from ``known.json`` beside its weights, to recognise a prompt unlike its training.
 
 The file holds every pair of neighbouring words that the prompts of its training have, with each digit written as 0 and
-with quoted signs and words that hold a digit written as one 0. A prompt is strange when more than ``limit`` of its
-pairs are not among them, when a number has more digits than any had after the same word, and when it tells a story
-without a question. ``python -m training.known`` writes the file.
+quoted signs and words with a digit written as one 0. A prompt is strange when more than ``limit`` of its pairs are not
+among them, when a number has more digits than any had after the same word, or when it tells a story without a
+question. ``python -m training.known`` writes the file.
 """
 
 from __future__ import annotations
@@ -39,57 +39,57 @@ class Known:
     stories: frozenset[str]
 
     def doubt(self, prompt: Prompt) -> str:
-        """Why the answer to a prompt may be nonsense; "" where the prompt is like those of the training."""
-        text = last_of(prompt)
+        """Say why the answer to a prompt may be nonsense; "" where the prompt is like those of the training."""
+        text = read_last(prompt)
         if not text.strip():
             return ""
-        strange = self.strangeness(text) > self.limit
-        if strange and (words := self.unseen(text)):
+        strange = self.measure_strangeness(text) > self.limit
+        if strange and (words := self.list_unseen(text)):
             return "it has never seen " + " or ".join(f'"{word}"' for word in words[:NAMED])
-        if numbers := self.too_large(text):
+        if numbers := self.list_too_large(text):
             return f"it has never seen a number as large as {' or '.join(numbers[:NAMED])} here"
         if strange:
             return "this prompt is unlike those"
         return "this story asks no question" if self.asks_nothing(text) else ""
 
-    def strangeness(self, text: str) -> float:
-        """The share of a text's pairs, in [0, 1], that the training never had."""
-        found = pairs_of(text)
-        return sum(pair not in self.pairs for pair in found) / max(1, len(found))
+    def measure_strangeness(self, text: str) -> float:
+        """Measure the share of a text's pairs, in [0, 1], that the training never had."""
+        pairs = list_pairs(text)
+        return sum(pair not in self.pairs for pair in pairs) / max(1, len(pairs))
 
-    def unseen(self, text: str) -> list[str]:
-        """The words of a text that the training never had, in lower case, each once."""
+    def list_unseen(self, text: str) -> list[str]:
+        """List the words of a text that the training never had, in lower case, each once."""
         seen = {word for pair in self.pairs for word in pair.split()}
-        words = dict.fromkeys(word for pair in pairs_of(text) for word in pair.split())
+        words = dict.fromkeys(word for pair in list_pairs(text) for word in pair.split())
         return [word for word in words if word not in seen and word.isalpha()]
 
-    def too_large(self, text: str) -> list[str]:
-        """The numbers of a text, each once, that have more digits than any had beside the same word."""
-        pairs = [pair for line in lines_of(text) for pair in pairwise(line) if self.is_too_large(*pair)]
+    def list_too_large(self, text: str) -> list[str]:
+        """List the numbers of a text, each once, that have more digits than any had beside the same word."""
+        pairs = [pair for line in split_lines(text) for pair in pairwise(line) if self.is_too_large(*pair)]
         return list(dict.fromkeys(word for pair in pairs for word in pair if word.isdecimal()))
 
     def is_too_large(self, left: str, right: str) -> bool:
-        """Whether one of two neighbours is a number, and the other was only seen beside numbers of fewer digits."""
-        if left.isdecimal() == right.isdecimal() or f"{plain(left)} {plain(right)}" in self.pairs:
+        """Test whether one of two neighbours is a number, and the training has the other with shorter numbers only."""
+        if left.isdecimal() == right.isdecimal() or f"{normalize(left)} {normalize(right)}" in self.pairs:
             return False
         shorter = [NUMBER * size for size in range(1, len(left if left.isdecimal() else right))]
         return any((f"{zeros} {right}" if left.isdecimal() else f"{left} {zeros}") in self.pairs for zeros in shorter)
 
     def asks_nothing(self, text: str) -> bool:
-        """Whether a text tells a story without a question; one with holes is not asked but filled."""
-        return ASKS not in text and not HOLE.search(text) and lines_of(text)[0][1] in self.stories
+        """Test whether a text tells a story without a question; a text with holes needs none."""
+        return ASKS not in text and not HOLE.search(text) and split_lines(text)[0][1] in self.stories
 
 
-def last_of(prompt: Prompt) -> str:
-    """The text of a prompt; of a chat, its last message; "" of token ids."""
+def read_last(prompt: Prompt) -> str:
+    """Read the text of a prompt; of a chat, its last message; "" of token ids."""
     if isinstance(prompt, str):
         return prompt
     last = prompt[-1] if prompt else ""
     return str(last.get("content") or "") if isinstance(last, Mapping) else ""
 
 
-def lines_of(text: str) -> list[list[str]]:
-    """The words and signs of a text in lower case, with its start and end; a hole such as ``[MASK:2]`` parts lines."""
+def split_lines(text: str) -> list[list[str]]:
+    """Split a text into words and signs in lower case, with its start and end; a hole (``[MASK:2]``) ends a line."""
     parts = HOLE.split(re.sub(r"(?<=\d),(?=\d{3}\b)", "", text))  # 1,000 is one number
     words = [re.findall(r"\w+|\.+|[^\w\s]", re.sub(r'"[^"]*"', NUMBER, part).lower()) for part in parts]
     words[0].insert(0, START)
@@ -97,20 +97,20 @@ def lines_of(text: str) -> list[list[str]]:
     return words
 
 
-def pairs_of(text: str) -> list[str]:
-    """Neighbouring words of a text, with digits written as 0."""
-    return [f"{plain(left)} {plain(right)}" for line in lines_of(text) for left, right in pairwise(line)]
+def list_pairs(text: str) -> list[str]:
+    """List neighbouring words of a text, with digits written as 0."""
+    return [f"{normalize(left)} {normalize(right)}" for line in split_lines(text) for left, right in pairwise(line)]
 
 
-def plain(word: str) -> str:
-    """A word as pairs hold it: 000 for a number of three digits, 0 for any other word with a digit."""
+def normalize(word: str) -> str:
+    """Write a word as pairs hold it: 000 for a number of three digits, 0 for any other word with a digit."""
     if word.isdecimal():
         return NUMBER * len(word)
     return NUMBER if re.search(r"\d", word) else word
 
 
 def read_known(folder: Path) -> Known | None:
-    """What a model folder says about its training; None where it says nothing."""
+    """Read what a model folder says about its training; None where it says nothing."""
     path = folder / FILE
     if not path.exists():
         return None

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
+from torch import Tensor, nn
 
 from starr.errors import InputError, LoadError
-from starr.model.device import asked_dtype, choose_device, choose_dtype
+from starr.model.device import choose_device, choose_dtype, keep_freed_memory, read_dtype
 from starr.model.families import family_named, family_of
 from starr.model.families.base import Family
 from starr.model.files.adapter import find_adapter, merge
@@ -16,13 +17,13 @@ from starr.model.files.config import Config, read_json
 from starr.model.files.hub import locate, shared_folder
 from starr.model.files.memory import Room, check_memory
 from starr.model.files.weights import Progress, load_weights, read_headers, weight_files
-from starr.model.finite import check_finite
-from starr.model.heap import keep_freed_memory
 from starr.model.known import Known, read_known
 from starr.model.network.transformer import Transformer
 from starr.model.spec import ModelSpec
 from starr.model.text.tokenizer import Tokenizer, read_tokenizer
-from starr.model.threads import fix_threads, useful_threads
+from starr.model.threads import fix_threads, measure_useful_threads
+
+SAMPLED = 4096  # values of a tensor that are tested, from its first to its last
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,38 +64,38 @@ def load(
     room: Room | None = None,
     progress: Progress | None = None,
 ) -> Model:
-    """The bundled model (None), a folder, or a hub id, in eval mode and without gradients.
+    """Load the bundled model (None), a folder, or a hub id, in eval mode and without gradients.
 
-    On CPU the dtype is the fastest that is safe unless one is asked for; see ``starr.model.device``.
+    On CPU the default dtype is the fastest that is safe; see ``starr.model.device``.
     ``room`` is the forward that must fit into memory with the weights; ``progress`` is called after every tensor.
     ``threads`` fixes the number of CPU threads for this process; by default it follows the machine.
     ``family`` reads a checkpoint as one of that family, whatever its config.json names; ``attention`` is "full" or
     "blocks:n", for checkpoints that do not say it. A folder with a LoRA adapter alone is merged into its base model.
     """
-    place = choose_device(device)
+    target = choose_device(device)
     if threads is not None:
         fix_threads(threads)
-    if place.type == "cpu":
+    if target.type == "cpu":
         keep_freed_memory()
-    asked_dtype(dtype)  # a wrong name is refused before anything is fetched
+    read_dtype(dtype)  # a wrong name is refused before anything is fetched
     folder, name = locate(source)
     adapter = find_adapter(folder)
     if adapter is not None:
         folder, _ = locate(adapter.base)
     spec, tokenizer, kind = read_folder(folder, name, family, attention)
-    numbers = choose_dtype(dtype, place, spec.shape.width)
-    check_memory(folder, spec.shape, place, numbers, room)
-    net = load_weights(folder, spec.shape, kind.names, place, numbers, kind.architectures[0], progress)
+    numbers = choose_dtype(dtype, target, spec.shape.width)
+    check_memory(folder, spec.shape, target, numbers, room)
+    net = load_weights(folder, spec.shape, kind.names, target, numbers, kind.architectures[0], progress)
     if adapter is not None:
         merge(net, adapter, kind.names, spec.shape)
     check_finite(net)
-    return Model(spec, net, tokenizer, name, read_known(shared_folder(folder)), useful_threads(net))
+    return Model(spec, net, tokenizer, name, read_known(shared_folder(folder)), measure_useful_threads(net))
 
 
 def read_folder(
     folder: Path, name: str, family_name: str | None = None, attention: str | None = None
 ) -> tuple[ModelSpec, Tokenizer, Family]:
-    """What a checkpoint says about itself: everything but its weights."""
+    """Read everything of a checkpoint but its weights."""
     config: Config = read_json(folder / "config.json")
     family = family_of(config) if family_name is None else family_named(family_name)
     if family_name is not None:
@@ -141,7 +142,7 @@ def read_attention(text: str, family: Family) -> int:
 
 
 def check_mask(spec: ModelSpec, tokenizer: Tokenizer) -> None:
-    """The mask is no end of text, and the one that the tokenizer names, if it names one."""
+    """Raise if the mask is an end of text, or differs from the mask that the tokenizer names."""
     if spec.mask_id in spec.eos_ids:
         raise LoadError(f"config.json: the mask id {spec.mask_id} is also an end of text.")
     named = tokenizer.mask_id
@@ -150,7 +151,7 @@ def check_mask(spec: ModelSpec, tokenizer: Tokenizer) -> None:
 
 
 def check_template(tokenizer: Tokenizer, family: Family) -> None:
-    """A chat must end with the tag after which the model answers."""
+    """Raise unless a chat ends with the tag after which the model answers."""
     if not (family.reply_tag and tokenizer.has_chat):
         return
     shown = tokenizer.decode(tokenizer.chat([{"role": "user", "content": "Hi"}]), skip_special=False)
@@ -159,3 +160,18 @@ def check_template(tokenizer: Tokenizer, family: Family) -> None:
             f"The chat template of {family.architectures[0]} must end with {family.reply_tag}, not {shown[-24:]!r}.",
             hint="Use the template that the model's repository ships.",
         )
+
+
+def sample_values(weight: Tensor, count: int) -> Tensor:
+    """Take up to ``count`` values of a tensor, evenly spread from its first to its last."""
+    flat = weight.detach().flatten()
+    index = torch.linspace(0, len(flat) - 1, min(count, len(flat)), dtype=torch.float64).round().long()
+    return flat[index.to(flat.device)]
+
+
+def check_finite(net: nn.Module) -> None:
+    """Raise LoadError with the name of a weight whose sampled values are not all finite."""
+    for name, weight in net.named_parameters():
+        if not bool(sample_values(weight, SAMPLED).isfinite().all()):
+            hint = "Copy or download it again, or load it as float32."
+            raise LoadError(f"Weight {name} holds values that are not finite numbers.", hint=hint)

@@ -1,7 +1,7 @@
-"""Which dtype a CPU is fastest with, found once per CPU and version of torch and kept in the user's cache.
+"""The dtype that a CPU is fastest with, measured once per CPU and version of torch and kept in the user's cache.
 
-``starr.model.trial`` does the work in a child process. Some CPUs say that they have AMX and die of its first product;
-then the trial is made again without AMX, and ``without_amx`` keeps it off in the processes to come.
+``starr.model.trial`` measures in a child process. Some CPUs claim to have AMX and die of its first product; then the
+trial runs again without AMX, and ``disable_amx`` keeps it off in later processes.
 This module does not import torch: ``import starr`` reads it.
 """
 
@@ -20,7 +20,7 @@ ISA = "ONEDNN_MAX_CPU_ISA"
 NO_AMX = "AVX512_CORE_BF16"
 SECONDS = 120  # for the trial, on a very busy machine
 WORTH = 1.2  # a dtype must be this many times faster than float32 to be the default
-DEADLY = (-4, -6, -7, -8, -11)  # illegal instruction, abort, bus error, arithmetic, segment: the CPU's own doing
+DEADLY = (-4, -6, -7, -8, -11)  # signals: illegal instruction, abort, bus error, arithmetic, segment
 ENDS = (0, 3, *DEADLY)  # of a trial that says something about the CPU, as a time-out does not
 
 
@@ -37,7 +37,7 @@ HERE = Instructions(os.environ.get(ISA, ""), os.environ.get(ISA, ""))
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the trial of one dtype found."""
+    """The result of the trial of one dtype."""
 
     trouble: str = ""  # why it does not work
     even: bool = False  # a row is the same alone and in a batch
@@ -45,68 +45,68 @@ class Outcome:
     isa: str = ""  # limit of instructions with which this is so
 
     def gain(self, width: int) -> float:
-        """For a model of this width: that of the widest layer tried that is not wider; 0 where it is not safe."""
+        """Return the gain for a model of this width: that of the widest layer not above it; 0 where it is not safe."""
         if self.trouble or not self.even or self.isa != HERE.active or not self.gains:
             return 0.0
         widths = sorted(map(int, self.gains))
-        return self.gains[str(max([found for found in widths if found <= width] or widths[:1]))]
+        return self.gains[str(max([each for each in widths if each <= width] or widths[:1]))]
 
 
-def cpu() -> str:
-    """The CPU's name and the instructions that it says it has."""
+def describe_cpu() -> str:
+    """Read the CPU's name and the instructions that it claims to have."""
     with suppress(OSError), open("/proc/cpuinfo", encoding="utf8") as lines:
-        found: dict[str, str] = {}
+        fields: dict[str, str] = {}
         for line in lines:
             if not line.strip():  # the first core is enough
                 break
             name, _, value = line.partition(":")
-            found[name.strip()] = value.strip()
-        return " ".join(found.get(name, "") for name in ("model name", "flags", "CPU part", "Features"))
+            fields[name.strip()] = value.strip()
+        return " ".join(fields.get(name, "") for name in ("model name", "flags", "CPU part", "Features"))
     return f"{platform.machine()} {platform.processor()}"
 
 
-def record(name: str) -> Path:
-    """The file that keeps the outcome for this CPU, this torch and the limit that the user set."""
+def name_record(name: str) -> Path:
+    """Name the file that keeps the outcome for this CPU, this torch and the limit that the user set."""
     from hashlib import sha256
     from importlib.metadata import version
 
-    key = sha256(f"{cpu()} {version('torch')} {HERE.asked}".encode()).hexdigest()[:12]
+    key = sha256(f"{describe_cpu()} {version('torch')} {HERE.asked}".encode()).hexdigest()[:12]
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "starr" / f"{name}-{key}.json"
 
 
-def kept(name: str) -> Outcome | None:
-    """The outcome in the user's cache; None if there is none that can be read."""
+def read_outcome(name: str) -> Outcome | None:
+    """Read the outcome in the user's cache; None if there is none that can be read."""
     with suppress(OSError, ValueError, TypeError, AttributeError, RuntimeError):
-        found = json.loads(record(name).read_text(encoding="utf8"))
-        gains = {str(int(width)): float(gain) for width, gain in found["gains"].items()}
-        return Outcome(str(found["trouble"]), bool(found["even"]), gains, str(found["isa"]))
+        body = json.loads(name_record(name).read_text(encoding="utf8"))
+        gains = {str(int(width)): float(gain) for width, gain in body["gains"].items()}
+        return Outcome(str(body["trouble"]), bool(body["even"]), gains, str(body["isa"]))
     return None
 
 
 @cache
-def outcome(name: str) -> Outcome:
-    """The outcome for dtype ``name``: the one kept, or that of a trial made now."""
-    return kept(name) or tried(name)
+def find_outcome(name: str) -> Outcome:
+    """Return the outcome for dtype ``name``: the one kept, or that of a trial now."""
+    return read_outcome(name) or try_dtype(name)
 
 
-def tried(name: str) -> Outcome:
-    """Try a dtype; where the CPU's own instructions kill the trial, once more without AMX. Keep what was found."""
-    found, code = trial(name, HERE.asked)
+def try_dtype(name: str) -> Outcome:
+    """Try a dtype; where the CPU's own instructions kill the trial, once more without AMX. Keep the outcome."""
+    outcome, code = run_trial(name, HERE.asked)
     if code in DEADLY and not HERE.asked:
-        again, second = trial(name, NO_AMX)
-        found, code = (again, second) if second == 0 else (found, code)
+        again, second = run_trial(name, NO_AMX)
+        outcome, code = (again, second) if second == 0 else (outcome, code)
     if code in ENDS:
         with suppress(OSError, RuntimeError):  # nowhere to keep it: the next process tries again
-            path = record(name)
+            path = name_record(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             fresh = path.with_suffix(f".{os.getpid()}")
-            fresh.write_text(json.dumps(asdict(found)) + "\n", encoding="utf8")
+            fresh.write_text(json.dumps(asdict(outcome)) + "\n", encoding="utf8")
             fresh.replace(path)
-    return found
+    return outcome
 
 
-def trial(name: str, isa: str) -> tuple[Outcome, int | None]:
-    """Run the trial with oneDNN limited to ``isa`` ("" for no limit): what it found, and its exit code."""
+def run_trial(name: str, isa: str) -> tuple[Outcome, int | None]:
+    """Run the trial with oneDNN limited to ``isa`` ("" for no limit); return its outcome and its exit code."""
     import subprocess
 
     env = {key: value for key, value in os.environ.items() if key != ISA} | ({ISA: isa} if isa else {})
@@ -125,10 +125,10 @@ def trial(name: str, isa: str) -> tuple[Outcome, int | None]:
     return Outcome(why), code
 
 
-def without_amx() -> None:
-    """Before torch loads: keep oneDNN from instructions that this CPU only claims to have, if a trial found that."""
-    if HERE.active or "amx_tile" not in cpu():
+def disable_amx() -> None:
+    """Keep oneDNN from instructions that this CPU only claims to have. Call it before torch loads."""
+    if HERE.active or "amx_tile" not in describe_cpu():
         return
-    found = kept("bfloat16")
-    if found is not None and found.isa:
-        os.environ[ISA] = HERE.active = found.isa
+    outcome = read_outcome("bfloat16")
+    if outcome is not None and outcome.isa:
+        os.environ[ISA] = HERE.active = outcome.isa

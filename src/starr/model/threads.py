@@ -1,8 +1,8 @@
-"""How many threads a forward gets on a machine that others use too.
+"""The number of threads of a forward on a machine that other programs use too.
 
 A parallel product ends when its last thread does. If that one shares a core with another program, all wait for it, many
-times a forward. So a model gets no more threads than a measured forward gains from, and never more than there are cores
-that nobody else keeps busy; that is looked at again while decoding. Waiting threads sleep (see ``starr/__init__``).
+times a forward. So a model gets no more threads than a measured forward gains from, and never more than the cores that
+other programs leave free, which is measured again while decoding. Waiting threads sleep (see ``starr/__init__``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from starr.errors import InputError
 if TYPE_CHECKING:
     from starr.model.network.transformer import Transformer
 
-LOOK = 0.25  # seconds between two looks at the machine
+PERIOD = 0.25  # seconds between two measurements of the machine
 GAIN = 1.15  # a second thread must make a forward this much faster
 LONG = 0.25  # seconds: a forward that takes longer is large enough for every core
 POSITIONS = 64  # of the measured forward
@@ -37,25 +37,25 @@ class Machine:
         self.fixed: int | None = None
         self.at_work = 1  # engine threads that step at the same time
         self.lock = threading.Lock()
-        self.seen = (monotonic(), *clocks())
+        self.seen = (monotonic(), *read_clocks())
         self.free = float(self.most)
 
     def threads(self, useful: int = 0) -> int:
-        """For the next forward, of a model that can use ``useful`` (0: not measured)."""
+        """Choose the threads of the next forward of a model that can use ``useful`` (0: not measured)."""
         if self.fixed is not None:
             return self.fixed
         with self.lock:
-            if monotonic() - self.seen[0] >= LOOK:
-                self.look()
+            if monotonic() - self.seen[0] >= PERIOD:
+                self.measure()
         share = math.floor(self.free + SLACK) // max(1, self.at_work)
         return max(1, min(useful or self.most, self.most, share))
 
-    def look(self) -> None:
-        """What others used since the last look: the busy time of our cores without our own."""
-        now, busy, own = monotonic(), *clocks()
+    def measure(self) -> None:
+        """Measure what others used since the last time: the busy time of our cores without our own."""
+        now, busy, own = monotonic(), *read_clocks()
         elapsed = max(now - self.seen[0], 1e-3)
         others = max(0.0, (busy - self.seen[1]) - (own - self.seen[2])) / elapsed
-        self.free = quota(cores()) - others
+        self.free = read_quota(count_cores()) - others
         self.seen = (now, busy, own)
 
     def use(self, useful: int = 0) -> None:
@@ -65,21 +65,21 @@ class Machine:
             torch.set_num_threads(count)
 
 
-def cores() -> int:
-    """Cores that this process may use."""
+def count_cores() -> int:
+    """Count the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def quota(count: int) -> float:
-    """Cores that the control group grants, at most ``count``."""
+def read_quota(count: int) -> float:
+    """Read how many cores the control group grants, at most ``count``."""
     with suppress(OSError, ValueError):
         granted, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
         return min(count, max(1.0, int(granted) / int(period)))
     return float(count)
 
 
-def clocks() -> tuple[float, float]:
-    """Seconds that our cores were busy, and that this process was; both 0 where the system does not say."""
+def read_clocks() -> tuple[float, float]:
+    """Read the seconds that our cores and this process were busy; both 0 where the system does not say."""
     try:
         lines = Path("/proc/stat").read_text().splitlines()
         allowed = os.sched_getaffinity(0)
@@ -98,24 +98,24 @@ MACHINE = Machine()
 
 
 def fix_threads(count: int | None) -> None:
-    """Always use ``count`` threads; None goes by the machine again."""
-    if count is not None and not 1 <= count <= cores():
+    """Always use ``count`` threads; None follows the machine again."""
+    if count is not None and not 1 <= count <= count_cores():
         raise InputError(
-            f"threads must be from 1 to {cores()}, the cores of this process, got {count}.", param="threads"
+            f"threads must be from 1 to {count_cores()}, the cores of this process, got {count}.", param="threads"
         )
     MACHINE.fixed = count
 
 
 @torch.inference_mode()
-def useful_threads(net: Transformer) -> int:
-    """The fewest threads with which a short forward is about as fast as with any number up to the free cores."""
+def measure_useful_threads(net: Transformer) -> int:
+    """Find the fewest threads with which a short forward is about as fast as with any number up to the free cores."""
     if MACHINE.fixed is not None or net.embed.weight.device.type != "cpu":
         return 0
     before, most = torch.get_num_threads(), MACHINE.threads()
-    best, best_time = 1, seconds(net, 1)
+    best, best_time = 1, time_forward(net, 1)
     count = 2
     while count <= most and best_time < LONG:
-        taken = seconds(net, count)
+        taken = time_forward(net, count)
         if best_time / taken >= GAIN:
             best, best_time = count, taken
         count = min(2 * count, most) if count < most else most + 1
@@ -123,8 +123,8 @@ def useful_threads(net: Transformer) -> int:
     return MACHINE.most if best_time >= LONG else best
 
 
-def seconds(net: Transformer, count: int) -> float:
-    """The best of three short forwards with ``count`` threads; one, if it is long."""
+def time_forward(net: Transformer, count: int) -> float:
+    """Time three short forwards with ``count`` threads, one if it is long; return the best."""
     torch.set_num_threads(count)
     tokens = torch.zeros(1, POSITIONS, dtype=torch.long)
     times = []

@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from starr.server.http.outcome import FinishedRow
+from starr.server.http.answers import FinishedRow
 from starr.server.queue.job import Job
 from starr.server.queue.pool import Pool
 
@@ -55,15 +55,15 @@ class Metrics:
         """A histogram with the model's label."""
         return Histogram(name, help, ["model_name"], buckets=buckets, registry=self.registry).labels(self.model)
 
-    def answered(self, job: Job, outcomes: list[FinishedRow]) -> None:
+    def count(self, job: Job, rows: list[FinishedRow]) -> None:
         """Count a job that was answered."""
-        for ticket, outcome in zip(job.tickets, outcomes, strict=True):
+        for ticket, row in zip(job.tickets, rows, strict=True):
             end = ticket.ended_at or monotonic()
             began = ticket.admitted_at or end
-            made = outcome.made
+            made = row.made
             self.prompt_tokens.inc(ticket.request.start)
             self.generation_tokens.inc(made)
-            self.success.labels(self.model, outcome.finish_reason).inc()
+            self.success.labels(self.model, row.finish_reason).inc()
             self.first.observe((ticket.first_text_at or end) - ticket.queued_at)
             self.latency.observe(end - ticket.queued_at)
             self.queued.observe(began - ticket.queued_at)
@@ -71,10 +71,10 @@ class Metrics:
             self.per_token.observe((end - began) / max(made, 1))
             self.prompt_sizes.observe(ticket.request.start)
             self.sizes.observe(made)
-            self.forwards.inc(outcome.stats.forwards)
-            self.positions.inc(outcome.stats.positions)
-            self.revocations.inc(outcome.stats.revocations)
-            self.pace.observe(outcome.stats.tokens_per_forward)
+            self.forwards.inc(row.forwards)
+            self.positions.inc(row.positions)
+            self.revocations.inc(row.revocations)
+            self.pace.observe(made / max(row.forwards, 1))
 
     def page(self) -> bytes:
         """Everything, as Prometheus reads it."""

@@ -9,6 +9,8 @@ from typing import Any
 
 from starr.errors import InputError
 
+PING = b": ping\n\n"  # a line of a stream that says nothing
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:

@@ -7,30 +7,30 @@ import re
 from itertools import combinations
 from typing import Any
 
-from starr.viewer.frames import MASKED, Trace, frames, piece
+from starr.viewer.frames import MASKED, Trace, build_frames, read_piece
 
 SHOWN = 12
 """Differing positions listed for the frame where two lanes diverge."""
 
 
-def differences(traces: list[Trace]) -> list[dict[str, Any]]:
-    """Every pair of lanes: {"a", "b", "parting", "text"}."""
-    words = [pieces(trace) for trace in traces]
+def compare_lanes(traces: list[Trace]) -> list[dict[str, Any]]:
+    """Compare every pair of lanes: {"a", "b", "parting", "text"}."""
+    words = [read_pieces(trace) for trace in traces]
     return [
-        {"a": a, "b": b, "parting": parting(words[a], words[b]), "text": text(traces[a], traces[b])}
+        {"a": a, "b": b, "parting": find_parting(words[a], words[b]), "text": compare_texts(traces[a], traces[b])}
         for a, b in combinations(range(len(traces)), 2)
     ]
 
 
-def pieces(trace: Trace) -> list[list[str | None]]:
-    """Frames as texts, None where masked: so that runs of models with different vocabularies can be compared too."""
-    rows = frames(trace)
-    known = {token: piece(trace, token) for token in set(rows.ravel().tolist()) - {MASKED}}
+def read_pieces(trace: Trace) -> list[list[str | None]]:
+    """Read the frames as texts, None where masked, so that models with different vocabularies can be compared."""
+    rows = build_frames(trace)
+    known = {token: read_piece(trace, token) for token in set(rows.ravel().tolist()) - {MASKED}}
     return [[known.get(token) for token in row] for row in rows.tolist()]
 
 
-def parting(a: list[list[str | None]], b: list[list[str | None]]) -> dict[str, Any] | None:
-    """The first step after which the canvases differ and the positions where; None if they never do.
+def find_parting(a: list[list[str | None]], b: list[list[str | None]]) -> dict[str, Any] | None:
+    """Find the first step after which the canvases differ, and where; None if they never do.
 
     A lane that is done keeps its last frame. Positions beyond the shorter canvas count as masked.
     """
@@ -45,8 +45,8 @@ def parting(a: list[list[str | None]], b: list[list[str | None]]) -> dict[str, A
     return None
 
 
-def text(a: Trace, b: Trace) -> list[tuple[str, str]]:
-    """The final texts as runs of ("same" | "first" | "second", words)."""
+def compare_texts(a: Trace, b: Trace) -> list[tuple[str, str]]:
+    """Compare the final texts as runs of ("same" | "first" | "second", words)."""
     left, right = (re.findall(r"\s+|\w+|[^\w\s]", trace.get("text") or "") for trace in (a, b))
     runs: list[tuple[str, str]] = []
     for kind, a0, a1, b0, b1 in difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes():

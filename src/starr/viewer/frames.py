@@ -1,13 +1,13 @@
 """From steps to frames: the whole canvas after every step, and the curves over steps.
 
-Frame k is the canvas after k steps: frame 0 is the start, frame n the end. A step records the tokens that it found. So
-a position's token at frame k is read from the next step whose window holds it, or else from the final canvas. Frames
+Frame k is the canvas after k steps: frame 0 is the start, frame n the end. A step records the tokens before it. So a
+position's token at frame k is read from the next step whose window holds it, or else from the final canvas. Frames
 therefore hold what was written, not what was proposed. A position that no step's window holds is masked until the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from starr.decode.trace_format import Action
+from starr.decode.trace import Action
 
 Trace = Mapping[str, Any]
 Ints = NDArray[np.int64]
@@ -24,17 +24,17 @@ MASKED = -1
 COMMIT, REVOKE, REVISE = int(Action.COMMIT), int(Action.REVOKE), int(Action.REVISE)
 
 
-def extent(trace: Trace) -> int:
-    """Positions of the canvas: the stated length, or more where a window or the final tokens reach further."""
+def count_positions(trace: Trace) -> int:
+    """Count the positions of the canvas: its length, or more where a window or the final tokens reach further."""
     ends: list[int] = [step["window"][1] for step in trace["steps"]]
     return max(int(trace["length"]), len(trace.get("tokens") or []), *ends)
 
 
-def frames(trace: Trace) -> Ints:
+def build_frames(trace: Trace) -> Ints:
     """(steps + 1, length) token ids, MASKED where a position is a mask."""
     steps = trace["steps"]
-    rows = np.full((len(steps) + 1, extent(trace)), MASKED, dtype=np.int64)
-    rows[-1] = final(trace, rows.shape[1])
+    rows = np.full((len(steps) + 1, count_positions(trace)), MASKED, dtype=np.int64)
+    rows[-1] = build_last_frame(trace, rows.shape[1])
     seen = np.zeros(rows.shape[1], dtype=bool)
     for index in range(len(steps) - 1, -1, -1):
         rows[index] = rows[index + 1]
@@ -46,7 +46,7 @@ def frames(trace: Trace) -> Ints:
     return rows
 
 
-def final(trace: Trace, length: int) -> Ints:
+def build_last_frame(trace: Trace, length: int) -> Ints:
     """(length,) tokens after the last step: as recorded, else every step's actions applied to its proposals."""
     row = np.full(length, MASKED, dtype=np.int64)
     if trace.get("tokens"):
@@ -62,8 +62,8 @@ def final(trace: Trace, length: int) -> Ints:
     return row
 
 
-def piece(trace: Trace, token: int) -> str:
-    """The text of a token; its id in angle brackets where the trace does not say."""
+def read_piece(trace: Trace, token: int) -> str:
+    """Read the text of a token; its id in angle brackets where the trace has none."""
     return str(trace.get("pieces", {}).get(str(token), f"<{token}>"))
 
 
@@ -85,12 +85,12 @@ class Curves:
     milliseconds: list[float]
 
 
-def curves(trace: Trace, rows: Ints) -> Curves:
-    """The series of a trace whose ``frames`` are given."""
+def build_curves(trace: Trace, rows: Ints) -> Curves:
+    """Build the series of a trace from its frames."""
     steps = trace["steps"]
     actions = [np.array(step["action"]) for step in steps]
-    waiting = [spread(step["confidence"], step["masked"]) for step in steps]
-    bands = [spread(step["threshold"], None) if step.get("threshold") else (None, None, None) for step in steps]
+    waiting = [summarize(step["confidence"], step["masked"]) for step in steps]
+    bands = [summarize(step["threshold"], None) if step.get("threshold") else (None, None, None) for step in steps]
     queried = [int(step.get("positions") or sum(step["queried"])) for step in steps]
     # A step may cost more than one forward (guidance, leave-one-out): the total is spread evenly over the steps.
     share = trace.get("stats", {}).get("forwards", len(steps)) / max(len(steps), 1)
@@ -106,19 +106,24 @@ def curves(trace: Trace, rows: Ints) -> Curves:
         queried=queried,
         forwards=[round(share * index, 3) for index in range(len(steps) + 1)],
         positions=[0, *accumulate(queried)],
-        milliseconds=[0.0, *clock(trace)],
+        milliseconds=[0.0, *read_clock(trace)],
     )
 
 
-def clock(trace: Trace) -> list[float]:
-    """Milliseconds since the start at the end of each step; never backwards, zero where unknown."""
+def read_clock(trace: Trace) -> list[float]:
+    """Read the milliseconds since the start at the end of each step; never falling, zero where unknown."""
     return list(accumulate((round(1000.0 * step.get("seconds", 0.0), 2) for step in trace["steps"]), max))
 
 
-def spread(values: list[float | None], among: list[bool] | None) -> tuple[float | None, float | None, float | None]:
-    """Least, mean and greatest of the finite values among the chosen positions (all if None), or three times None."""
-    found = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
-    found = found[np.isfinite(found) & (np.ones(len(found), bool) if among is None else np.array(among, bool))]
-    if not len(found):
+def read_floats(values: Iterable[float | None]) -> Floats:
+    """Read numbers, NaN for None."""
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def summarize(values: list[float | None], among: list[bool] | None) -> tuple[float | None, float | None, float | None]:
+    """Return the least, mean and greatest finite value of the chosen positions (all if None), or three times None."""
+    numbers = read_floats(values)
+    numbers = numbers[np.isfinite(numbers) & (True if among is None else np.array(among, bool))]
+    if not len(numbers):
         return None, None, None
-    return round(float(found.min()), 3), round(float(found.mean()), 3), round(float(found.max()), 3)
+    return round(float(numbers.min()), 3), round(float(numbers.mean()), 3), round(float(numbers.max()), 3)

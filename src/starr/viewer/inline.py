@@ -9,11 +9,11 @@ from typing import Any
 HEIGHT = 620
 
 
-def frame(traces: Sequence[dict[str, Any]], title: str = "Every step of the run") -> str:
-    """An iframe that holds the viewer's page whole; its scripts run there and reach nothing outside."""
-    from starr.viewer.html import page
+def show_inline(traces: Sequence[dict[str, Any]], title: str = "Every step of the run") -> str:
+    """Write an iframe with the whole page of the viewer; its scripts run there and reach nothing outside."""
+    from starr.viewer.html import build_page
 
     return (
         f'<iframe title="{escape(title)}" sandbox="allow-scripts allow-downloads" width="100%" height="{HEIGHT}" '
-        f'style="border:1px solid #8886;border-radius:6px" srcdoc="{escape(page(traces, title))}"></iframe>'
+        f'style="border:1px solid #8886;border-radius:6px" srcdoc="{escape(build_page(traces, title))}"></iframe>'
     )

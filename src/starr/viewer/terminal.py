@@ -17,7 +17,7 @@ from rich.panel import Panel
 from rich.text import Text
 
 from starr.errors import counted
-from starr.viewer.words import LOOK, MASK, shown, visible
+from starr.viewer.words import LOOK, MASK, make_visible, show_piece
 
 if TYPE_CHECKING:
     from starr.decode.result import Event
@@ -30,7 +30,7 @@ FRAME_SECONDS, LINE_SECONDS = 0.08, 10.0
 
 @dataclass(slots=True)
 class LiveLane:
-    """What a lane showed last."""
+    """The last picture of a lane."""
 
     name: str
     canvas: Canvas = field(default_factory=list)
@@ -40,9 +40,9 @@ class LiveLane:
 
 
 class Live:
-    """Feed it the events of ``starr.stream``; several lanes for a race.
+    """Shows the events of ``starr.stream``; a race has several lanes.
 
-    Drawing is throttled, so it does not slow the decoding it shows; the last event of a lane is always drawn.
+    Drawing is throttled, so that it does not slow the decoding; the last event of a lane is always drawn.
     """
 
     def __init__(self, names: Sequence[str], *, stream: IO[str] | None = None, console: Console | None = None) -> None:
@@ -61,7 +61,7 @@ class Live:
     ) -> None:
         if self.screen is None:
             return
-        self.screen.update(self.picture(whole=True))
+        self.screen.update(self.draw(whole=True))
         self.screen.stop()
 
     def show(self, event: Event, lane: int = 0) -> None:
@@ -72,26 +72,26 @@ class Live:
         wait = LINE_SECONDS if self.screen is None else FRAME_SECONDS
         if now - own.drawn < wait and not event.done:
             return
-        own.drawn, own.status = now, status(event)
+        own.drawn, own.status = now, write_status(event)
         if self.screen is None:
-            self.console.print(f"{visible(own.name)}: {own.status}", markup=False, soft_wrap=True)
+            self.console.print(f"{make_visible(own.name)}: {own.status}", markup=False, soft_wrap=True)
             return
-        own.text, own.canvas = painted(event.canvas, own.canvas), event.canvas
-        self.screen.update(self.picture(), refresh=True)
+        own.text, own.canvas = paint(event.canvas, own.canvas), event.canvas
+        self.screen.update(self.draw(), refresh=True)
 
-    def picture(self, whole: bool = False) -> RenderableType:
-        """All lanes; each clipped to its share of the screen unless the ``whole`` text is wanted."""
+    def draw(self, whole: bool = False) -> RenderableType:
+        """Draw all lanes, each cut to its share of the screen unless ``whole``."""
         room = max(1, self.console.height // len(self.lanes) - 4)
-        return Group(*(part for lane in self.lanes for part in self.parts(lane, None if whole else room)))
+        return Group(*(part for lane in self.lanes for part in self.draw_lane(lane, None if whole else room)))
 
-    def parts(self, lane: LiveLane, room: int | None) -> tuple[Panel, Text]:
-        """The lane's text in a frame, and its status below."""
-        text = lane.text if room is None else clipped(lane.text, self.console, room)
-        return Panel(text, title=Text(visible(lane.name)), title_align="left"), Text(lane.status, style="dim")
+    def draw_lane(self, lane: LiveLane, room: int | None) -> tuple[Panel, Text]:
+        """Draw a lane's text in a frame, and its status below."""
+        text = lane.text if room is None else clip_lines(lane.text, self.console, room)
+        return Panel(text, title=Text(make_visible(lane.name)), title_align="left"), Text(lane.status, style="dim")
 
 
-def status(event: Event) -> str:
-    """Masks left and the figures so far, in the project's words."""
+def write_status(event: Event) -> str:
+    """Write the masks left and the figures so far."""
     stats = event.stats if event.generation is None else event.generation.stats
     masks = sum(state == "masked" for _, state in event.canvas)
     return " · ".join(
@@ -105,18 +105,18 @@ def status(event: Event) -> str:
     )
 
 
-def painted(canvas: Canvas, before: Canvas) -> Text:
-    """The canvas as styled text; what changed since the canvas drawn before is fresh, revoked or revised."""
+def paint(canvas: Canvas, before: Canvas) -> Text:
+    """Paint the canvas; what changed since the last picture is fresh, revoked or revised."""
     text = Text()
     padded = before + [("", "masked")] * (len(canvas) - len(before))
     for now, last in zip(canvas, padded, strict=False):
-        word, piece = change(now, last)
-        text.append(MASK if word == "masked" else shown(piece), style=LOOK[word].style)
+        word, piece = compare_position(now, last)
+        text.append(MASK if word == "masked" else show_piece(piece), style=LOOK[word].style)
     return text
 
 
-def change(now: tuple[str, str], last: tuple[str, str]) -> tuple[str, str]:
-    """State and text to show for one position: a revoked one shows the token it lost."""
+def compare_position(now: tuple[str, str], last: tuple[str, str]) -> tuple[str, str]:
+    """Return the state and text to show for one position: a revoked one shows the token it lost."""
     (piece, state), (old, was) = now, last
     if state == "masked":
         return ("masked", "") if was == "masked" else ("revoked", old)
@@ -125,8 +125,8 @@ def change(now: tuple[str, str], last: tuple[str, str]) -> tuple[str, str]:
     return (state, piece) if piece == old else ("revised", piece)
 
 
-def clipped(text: Text, console: Console, room: int) -> Text:
-    """At most ``room`` lines: those around the first mask, where the work is, or else the last ones."""
+def clip_lines(text: Text, console: Console, room: int) -> Text:
+    """Keep at most ``room`` lines: those around the first mask, where the work is, or else the last ones."""
     lines = text.wrap(console, max(1, console.width - 4))
     if len(lines) <= room:
         return text

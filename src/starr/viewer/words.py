@@ -1,6 +1,6 @@
 """The states and marks of the viewer: one table of words, shapes and colours for page, terminal and plots.
 
-Colours are from the Okabe-Ito palette, which colour-blind eyes can tell apart; every state also has a shape of its own.
+Colours are from the Okabe-Ito palette, which colour-blind people can distinguish; every state also has its own shape.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ STATES = (
 
 LOOK = {look.word: look for look in STATES}
 
-# Confidence minus threshold, (light, dark): orange below, blue above, and the colour of none between them.
+# Confidence minus threshold, (light, dark): orange below, blue above, and the neutral colour between them.
 BELOW, ABOVE, ZERO = ("#c45a00", "#ff9a3c"), ("#0063a8", "#4aa8ff"), ("#f4f4f2", "#20262e")
 
 LANES = (("#0072b2", "#56b4e9"), ("#b84a00", "#ff8a4c"), ("#00785a", "#2fd0a0"), ("#9b3f74", "#e59ac4"))
 """Colours of up to four lanes, (light, dark)."""
 
 
-def visible(piece: str) -> str:
-    """Text safe for a terminal: control characters become their pictures, so no model text can control the screen."""
-    return "".join(char if char == "\n" or char.isprintable() else picture(char) for char in piece)
+def make_visible(piece: str) -> str:
+    """Replace control characters by their pictures, so that no model text can control the screen."""
+    return "".join(char if char == "\n" or char.isprintable() else draw_control(char) for char in piece)
 
 
-def picture(char: str) -> str:
-    """The Unicode picture of an ASCII control character, the replacement character for other unprintable ones."""
+def draw_control(char: str) -> str:
+    """Return the picture of an ASCII control character, the replacement character for other unprintable ones."""
     if char == "\t":
         return "    "
     if char == "\x7f":
@@ -55,6 +55,6 @@ def picture(char: str) -> str:
     return chr(0x2400 + ord(char)) if ord(char) < 0x20 else "\N{REPLACEMENT CHARACTER}"
 
 
-def shown(piece: str) -> str:
-    """A token's text as canvases show it: end-of-text and its kin are one small sign."""
-    return "∎" if re.fullmatch(r"<\|.*\|>|<s>|</s>|<pad>|<eos>|<bos>", piece) else visible(piece)
+def show_piece(piece: str) -> str:
+    """Return a token's text as canvases show it: end-of-text and similar tokens are one small sign."""
+    return "∎" if re.fullmatch(r"<\|.*\|>|<s>|</s>|<pad>|<eos>|<bos>", piece) else make_visible(piece)

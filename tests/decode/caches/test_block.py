@@ -1,18 +1,16 @@
 """Caches that follow the block, by hand."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 import starr
-from tests.decode.rows import canvas_of, request
+from tests.decode.rows import canvas_of, put, request
 
 
 def query(text: str, step: int, total: int = 9) -> list[int]:
     canvas = canvas_of(request("_" * 8, start=2, block_length=2))
-    canvas = replace(canvas, window_start=torch.tensor([4]), window_end=torch.tensor([6]))
-    canvas = replace(canvas, step=torch.tensor([step]), total=torch.tensor([total]))
+    canvas = put(canvas, window_start=torch.tensor([4]), window_end=torch.tensor([6]))
+    canvas = put(canvas, step=torch.tensor([step]), total=torch.tensor([total]))
     return [i for i, asked in enumerate(starr.cache(text).query(canvas)[0].tolist()) if asked and i < 10]
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import starr
-from starr.api import Options, request_of, run_all
+from starr.api import Options, build_request, run_all
 from starr.decode.caches import Cache
 from starr.decode.engine import Engine
 from starr.errors import InputError
@@ -74,7 +74,7 @@ def test_alone_equals_batched(name, shift):
     """Also among rows with other caches, which share the forward but not the plan."""
     model = tiny_model(shift=shift)
     rows = [(p, n) for n in (name, "none", "dkv") for p in RAGGED[:2]]
-    requests = [request_of(model, p, Options(cache=n, max_tokens=16, block_length=8)) for p, n in rows]
+    requests = [build_request(model, p, Options(cache=n, max_tokens=16, block_length=8)) for p, n in rows]
     together = run_all(model, requests, 4)
     for request, result in list(zip(requests, together, strict=True))[:2]:
         assert run_all(model, [request], 1)[0].tokens == result.tokens
@@ -137,7 +137,7 @@ def test_a_shadow_block_is_counted():
 
 def refused(strategy: str, cache: str) -> bool:
     chosen = starr.strategy(strategy)
-    whole = chosen.grows() or "shadow" in chosen.signals
+    whole = chosen.needs().get("growth") or "shadow" in chosen.signals
     return bool(whole or (cache in ("dkv-greedy", "adaptive") and strategy in ("credit", "klass", "tacg")))
 
 
@@ -149,12 +149,11 @@ def test_every_strategy_with_every_cache(shift):
     requests = []
     for number, (strategy, cache) in enumerate(pairs):
         options = Options(strategy=form_of(strategy), cache=cache, max_tokens=10, block_length=(None, 4)[number % 2])
-        request = request_of(model, RAGGED[number % 3], options)
         if refused(strategy, cache):
             with pytest.raises(InputError, match="cannot be used"):
-                Engine(model).add(request)
+                build_request(model, RAGGED[number % 3], options)
         else:
-            requests.append(request)
+            requests.append(build_request(model, RAGGED[number % 3], options))
     assert len(requests) > 150
     for request, result in zip(requests, run_all(model, requests, 16), strict=True):
         assert MASK not in result.tokens
@@ -187,7 +186,7 @@ def test_movement_is_that_of_the_values_a_full_forward_would_have(shift):
 def test_rows_leave_and_join_without_losing_their_buffers():
     model = tiny_model()
     options = [Options(cache=c, max_tokens=n) for c, n in (("dkv", 24), ("dual", 6), ("adaptive", 18), ("prefix", 9))]
-    requests = [request_of(model, p, o) for p, o in zip(RAGGED, options, strict=True)]
+    requests = [build_request(model, p, o) for p, o in zip(RAGGED, options, strict=True)]
     expected = [run_all(model, [r], 1)[0].tokens for r in requests]
     engine, found = Engine(model, max_rows=3), {}
     ids = [engine.add(r) for r in requests]

@@ -11,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import starr
-from starr.decode.apply import apply
+from starr.decode.advance import advance
+from starr.decode.apply import write_actions
 from starr.decode.canvas import Canvas, new_canvas
 from starr.decode.query import observable, queries
 from starr.decode.request import Request
 from starr.decode.view import Action
-from starr.decode.window import advance
+from starr.options import ResolvedOptions
+from tests.decode.rows import put
 from tests.reference.ref_caches import RULES, RowState, queried
 from tests.tiny import MASK
 
@@ -45,8 +47,8 @@ def random_requests(rnd: random.Random, cache, block: int | None) -> list[Reques
         start, length = rnd.randint(1, 6), rnd.randint(2, 12)
         masked = [False] * start + [rnd.random() < 0.8 for _ in range(length - 1)] + [True]
         tokens = [MASK if m else 5 for m in masked]
-        chosen = starr.strategy("starr")
-        requests.append(Request(tokens, masked, start, chosen, cache, block_length=block))
+        options = ResolvedOptions(strategy=starr.strategy("starr"), cache=cache, block_length=block)
+        requests.append(Request(tokens, masked, start, options))
     return requests
 
 
@@ -54,7 +56,7 @@ def random_actions(rnd: random.Random, canvas: Canvas) -> tuple[torch.Tensor, to
     """For every row at least one commit, fewer revocations, some revisions; as columns and actions (B, C)."""
     action = torch.zeros_like(canvas.tokens)
     for row in range(len(action)):
-        window = range(int(canvas.window_start[row]), int(canvas.window_end[row]))
+        window = range(int(canvas.window.start[row]), int(canvas.window.end[row]))
         masks = [i for i in window if canvas.masked[row, i]]
         held = [i for i in window if not canvas.masked[row, i] and not canvas.frozen[row, i]]
         commits = rnd.sample(masks, rnd.randint(1, min(3, len(masks)))) if masks else []
@@ -70,11 +72,11 @@ def observe_randomly(rnd: random.Random, canvas: Canvas, query: torch.Tensor, sh
     seen = observable(query, shift) & canvas.in_window & ~canvas.frozen
     generator = torch.Generator().manual_seed(rnd.randint(0, 10**9))
     noise = torch.rand(canvas.tokens.shape, generator=generator).mul(8).round() / 8  # coarse: ties must go left
-    return replace(
+    return put(
         canvas,
-        seen=canvas.seen | seen,
+        seen=canvas.last.seen | seen,
         buffered=canvas.buffered | query,
-        confidence=torch.where(seen, noise, canvas.confidence),
+        confidence=torch.where(seen, noise, canvas.last.confidence),
     )
 
 
@@ -87,10 +89,10 @@ def read_row(canvas: Canvas, row: int, state: RowState) -> RowState:
 
     return replace(
         state,
-        window=(int(canvas.window_start[row]), int(canvas.window_end[row])),
+        window=(int(canvas.window.start[row]), int(canvas.window.end[row])),
         masked=chosen(canvas.masked),
-        observed=chosen(canvas.seen),
-        confidence={i: float(canvas.confidence[row, i]) for i in columns},
+        observed=chosen(canvas.last.seen),
+        confidence={i: float(canvas.last.confidence[row, i]) for i in columns},
         moved={i: float(canvas.notes["moved"][row, i]) for i in columns},
     )
 
@@ -127,13 +129,13 @@ def run_plan(name: str, options: dict, seed: int, shift: bool, block: int | None
                 assert found == queried(name, options, state, shift)
         canvas = observe_randomly(rnd, canvas, query, shift)
         index, action = random_actions(rnd, canvas)
-        after = apply(canvas, index, action, torch.full_like(index, 7), MASK)
+        after = write_actions(canvas, index, action, torch.full_like(index, 7), MASK)
         canvas, finished = advance(after, NO_EOS)
-        step_states(states, action, query, canvas.window_start.tolist())
+        step_states(states, action, query, canvas.window.start.tolist())
         done = done | finished
         if done.all():
             break
-    return int(canvas.revocations.sum())
+    return int(canvas.done.revocations.sum())
 
 
 @pytest.mark.parametrize("name", sorted(RULES))

@@ -1,13 +1,11 @@
 """dKV-Cache by hand: masks, what was just written, and full forwards in between."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 import starr
 from starr.decode.caches.dkv import around
-from tests.decode.rows import canvas_of, hold, request
+from tests.decode.rows import canvas_of, hold, put, request
 
 
 def query(text: str, step: int) -> list[int]:
@@ -15,7 +13,7 @@ def query(text: str, step: int) -> list[int]:
     canvas = hold(hold(canvas_of(request("____", start=3)), 0, 3), 0, 4)
     changed = torch.zeros_like(canvas.changed)
     changed[0, 3] = True
-    canvas = replace(canvas, changed=changed, step=torch.tensor([step]), total=torch.tensor([step]))
+    canvas = put(canvas, changed=changed, step=torch.tensor([step]), total=torch.tensor([step]))
     return [i for i, asked in enumerate(starr.cache(text).query(canvas)[0].tolist()) if asked and i < 7]
 
 

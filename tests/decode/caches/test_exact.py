@@ -9,11 +9,11 @@ import torch
 import torch.nn.functional as F
 
 import starr
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.engine import Engine
 from starr.model.network.layers import rope_tables
 from starr.model.spec import Habits
-from tests.decode.extras.test_blocks import PROMPTS, SHIFTED, B, prompt_of
+from tests.decode.test_blocks import PROMPTS, SHIFTED, B, prompt_of
 from tests.reference.ref_block_loops import best, cut, judged
 from tests.tiny import EOS, MASK, tiny_model
 
@@ -24,12 +24,12 @@ def plans(model, length, strategy):
     """(queried positions, window start, tokens) of every forward of one run."""
     engine = Engine(model)
     options = Options(strategy=strategy, cache="exact", max_tokens=20, eos="never")
-    engine.add(request_of(model, prompt_of(length), options))
+    engine.add(build_request(model, prompt_of(length), options))
     engine.batch.admit()
     while engine.busy:
         batch = engine.batch
         where = [i for i, wanted in enumerate(batch.plan.query[0].tolist()) if wanted]
-        yield where, int(batch.canvas.window_start[0]), batch.canvas.tokens[0].tolist()
+        yield where, int(batch.canvas.window.start[0]), batch.canvas.tokens[0].tolist()
         engine.step()
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import starr
-from starr.api import request_of, run_all
+from starr.api import build_request, run_all
 from starr.decode.engine import Engine
 from starr.decode.view import DRAFT, DRAFT_TOKEN, draft_notes
 from starr.options import Options
@@ -15,7 +15,7 @@ def running(model, *forms, steps=1, length=9):
     """An engine some steps into rows of these strategies."""
     engine = Engine(model, max_rows=len(forms))
     for form in forms:
-        engine.add(request_of(model, "abc", Options(strategy=form, max_tokens=length, eos="never")))
+        engine.add(build_request(model, "abc", Options(strategy=form, max_tokens=length, eos="never")))
     for _ in range(steps):
         engine.step()
     return engine
@@ -56,7 +56,7 @@ def test_only_drafts_that_there_are_cost_positions():
 @pytest.mark.parametrize("drafts", [1, 2])
 def test_no_rows_without_need(drafts):
     engine = running(tiny_model(), f"freedave:drafts={drafts}")
-    assert bool(engine.batch.guests.present) == (drafts > 1)
+    assert bool(engine.batch.guests) == (drafts > 1)
 
 
 @pytest.mark.parametrize("options", [{"cache": "dual", "block_length": 4}, {"temperature": 1.0}, {"guidance": 1.0},
@@ -67,8 +67,8 @@ def test_where_drafts_cannot_be_checked_there_are_none(options):
         pytest.importorskip("outlines_core")
     model = starr.load() if "regex" in options else tiny_model()
     forms = ("freedave", "confidence")
-    rows = [request_of(model, "abc", Options(strategy=form, max_tokens=8, **options)) for form in forms]
-    other = request_of(model, "abc", Options(strategy="freedave:drafts=3", max_tokens=9))
+    rows = [build_request(model, "abc", Options(strategy=form, max_tokens=8, **options)) for form in forms]
+    other = build_request(model, "abc", Options(strategy="freedave:drafts=3", max_tokens=9))
     fast, plain, _ = run_all(model, [*rows, other], 3)
     assert (fast.tokens, fast.stats.forwards, fast.stats.positions) == (
         plain.tokens,
@@ -79,7 +79,7 @@ def test_where_drafts_cannot_be_checked_there_are_none(options):
 
 def test_one_request_in_two_rows_is_counted_row_by_row():
     model = tiny_model()
-    request = request_of(model, "abc", Options(strategy="freedave:drafts=3", max_tokens=9, eos="never"))
+    request = build_request(model, "abc", Options(strategy="freedave:drafts=3", max_tokens=9, eos="never"))
     alone = run_all(model, [request], 1)[0].stats.positions
     engine, found = Engine(model, max_rows=2), []
     engine.add(request)

@@ -1,45 +1,42 @@
 """Steps after the last mask: as many as allowed, ended by one that changes nothing."""
 
-from dataclasses import replace
-
 import torch
 
-from starr.decode.extras.extra_steps import ALLOWED, USED, ExtraSteps
-from tests.decode.rows import canvas_of, hold, request
+from starr.decode.extras.extra_steps import USED, ExtraSteps
+from tests.decode.rows import canvas_of, hold, put, request, step_of
 from tests.tiny import tiny_model
-
-YES, NO = torch.tensor([True]), torch.tensor([False])
 
 
 def opened(allowed: int):
     row = request("_", strategy="edit")
-    canvas = hold(canvas_of(row), 0, 1)
-    canvas = canvas.noted({ALLOWED: torch.tensor([allowed]), USED: torch.tensor([0])})
-    return replace(canvas, step=torch.tensor([1]), total=torch.tensor([1])), ExtraSteps(tiny_model(), [row], [0])
+    canvas, guest = hold(canvas_of(row), 0, 1), ExtraSteps(tiny_model(), [row], [0])
+    guest.allowed = torch.tensor([allowed])
+    return put(canvas, step=torch.tensor([1]), total=torch.tensor([1])), guest
+
+
+def applied(guest, canvas, action):
+    return guest.apply(put(canvas, kept_open=canvas.window.kept_open & False), step_of(canvas, [[action]]))
 
 
 def test_a_window_stays_open_for_so_many_steps():
     canvas, guest = opened(2)
     kept = []
-    for _ in range(4):
-        canvas, keeps = guest.keeps_open(canvas, YES)
-        kept.append(bool(keeps))
-        if not keeps:
-            break
+    for _ in range(3):
+        canvas = applied(guest, canvas, 3)
+        kept.append(bool(canvas.window.kept_open))
     assert kept == [True, True, False]
     assert int(canvas.notes[USED]) == 0, "the next window begins anew"
 
 
 def test_a_step_that_changes_nothing_is_the_last():
     canvas, guest = opened(9)
-    canvas, first = guest.keeps_open(canvas, NO)
-    assert first, "the first extra step has not been taken yet"
-    assert not guest.keeps_open(canvas, NO)[1]
+    canvas = applied(guest, canvas, 0)
+    assert canvas.window.kept_open, "the first extra step has not been taken yet"
+    assert not applied(guest, canvas, 0).window.kept_open
 
 
 def test_rows_of_other_strategies_have_none():
     rows = [request("_", strategy="edit"), request("_")]
-    notes = ExtraSteps.begin(rows, canvas_of(*rows))
-    assert notes[ALLOWED].tolist() == [16, 0]
-    canvas = canvas_of(*rows).noted(notes)
-    assert ExtraSteps(tiny_model(), rows, [0]).keeps_open(canvas, torch.ones(2).bool())[1].tolist() == [True, False]
+    guest, canvas = ExtraSteps(tiny_model(), rows, [0]), canvas_of(*rows)
+    assert guest.allowed.tolist() == [16, 0]
+    assert guest.apply(canvas, step_of(canvas, [[1], [1]])).window.kept_open.tolist() == [True, False]

@@ -22,7 +22,7 @@ def test_insertion_is_a_list_insertion(width, data):
     assert after.tokens[0, : len(expected)].tolist() == expected
     assert int(after.length) == len(expected)
     assert after.masked[0, at + 1 : at + 1 + count].all()
-    assert int(after.window_end) == len(expected), "the end of the canvas moves along"
+    assert int(after.window.end) == len(expected), "the end of the canvas moves along"
     assert int(after.limit) == int(canvas.limit) + count + (count > 0)
 
 
@@ -38,7 +38,7 @@ def test_the_context_is_never_exceeded_and_other_rows_stay():
 def test_a_window_inside_the_canvas_keeps_its_end():
     canvas = canvas_of(request("____", block_length=2))
     after = insert(canvas, torch.tensor([4]), torch.tensor([3]), torch.tensor([MASK]), most=3, longest=50, mask_id=MASK)
-    assert int(after.window_end) == 3
+    assert int(after.window.end) == 3
 
 
 def test_other_tokens_than_masks_are_held():
@@ -47,4 +47,4 @@ def test_other_tokens_than_masks_are_held():
     assert after.tokens[0, 4:6].tolist() == [7, 7]
     assert not after.masked[0, 4:6].any()
     assert not after.frozen[0, 4:6].any()
-    assert after.committed_with[0, 4:6].tolist() == [1.0, 1.0]
+    assert after.done.committed_with[0, 4:6].tolist() == [1.0, 1.0]

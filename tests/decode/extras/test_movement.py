@@ -3,33 +3,35 @@
 import pytest
 import torch
 
-from starr.api import Options, request_of, run_all
+from starr.api import Options, build_request, run_all
 from starr.decode.engine import Engine
 from starr.decode.extras.movement import MOVED, Movement
+from starr.decode.query import Wishes
 from tests.tiny import tiny_model
 
 
 def test_only_changed_surroundings_move_values():
     model = tiny_model()
     engine = Engine(model)
-    engine.add(request_of(model, "a prompt", Options(max_tokens=8, cache="adaptive", eos="never")))
+    engine.add(build_request(model, "a prompt", Options(max_tokens=8, cache="adaptive", eos="never")))
     engine.step()
-    (guest,) = engine.batch.guests.present
+    (guest,) = engine.batch.guests
     with torch.inference_mode():
-        canvas = guest.measure(engine.batch.canvas, engine.batch.buffer)
-        start, end = int(canvas.start), int(canvas.length)
+        canvas = guest.plan(Wishes(engine.batch.canvas, engine.batch.buffer)).canvas
+        start, end = int(canvas.rules.start), int(canvas.length)
         assert canvas.notes[MOVED][0, start:end].max() > 0, "the first step wrote a token"
         assert not canvas.notes[MOVED][0, :start].any(), "the prompt is not measured"
-        assert guest.measure(canvas, None) is canvas, "no buffer, nothing to compare with"
+        again = guest.plan(Wishes(canvas)).canvas
+        assert torch.equal(again.notes[MOVED], canvas.notes[MOVED]), "no buffer, nothing to compare with"
 
 
 def test_a_step_costs_a_layer_over_the_canvas():
     model = tiny_model()
-    row = request_of(model, "a prompt", Options(max_tokens=9, cache="adaptive"))
+    row = build_request(model, "a prompt", Options(max_tokens=9, cache="adaptive"))
     engine = Engine(model)
     engine.add(row)
     engine.batch.admit()
-    assert engine.batch.guests.positions(0, len(row.tokens), 9) == 5, "nine positions in one of two layers"
+    assert engine.batch.call().besides == [5], "nine positions in one of two layers"
 
 
 def test_rows_of_other_caches_keep_their_values():
@@ -38,14 +40,14 @@ def test_rows_of_other_caches_keep_their_values():
     engine = Engine(model)
     for cache, smoothing in (("dkv-greedy", 2.0), ("adaptive", 0.0)):
         given = Options(max_tokens=8, cache=cache, smoothing=smoothing, eos="never")
-        engine.add(request_of(model, "a prompt", given))
+        engine.add(build_request(model, "a prompt", given))
     engine.step()
     engine.step()
     kept = engine.batch.buffer
     before = [part[:, 0, :, :-1].clone() for part in (kept.keys, kept.values)]
-    (guest,) = (guest for guest in engine.batch.guests.present if isinstance(guest, Movement))
+    (guest,) = (guest for guest in engine.batch.guests if isinstance(guest, Movement))
     with torch.inference_mode():
-        canvas = guest.measure(engine.batch.canvas, kept)
+        canvas = guest.plan(Wishes(engine.batch.canvas, kept)).canvas
     assert all(torch.equal(a, b[:, 0, :, :-1]) for a, b in zip(before, (kept.keys, kept.values), strict=True))
     assert canvas.notes[MOVED][1].any()
     assert not canvas.notes[MOVED][0, :-1].any()
@@ -54,7 +56,7 @@ def test_rows_of_other_caches_keep_their_values():
 @pytest.mark.parametrize("cache", ["dkv-greedy", "dual", "dkv"])
 def test_rows_of_other_caches_do_not_pay(cache):
     model = tiny_model(sharpness=6.0)
-    rows = [request_of(model, "ab", Options(max_tokens=16, cache=name)) for name in (cache, "adaptive")]
+    rows = [build_request(model, "ab", Options(max_tokens=16, cache=name)) for name in (cache, "adaptive")]
     alone = [run_all(model, [row], 1)[0] for row in rows]
     for found, expected in zip(run_all(model, rows, 2), alone, strict=True):
         assert (found.tokens, found.stats.positions) == (expected.tokens, expected.stats.positions)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 import torch
 
 import starr
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.engine import Engine
 from starr.decode.extras.second_look import SecondLook
+from starr.decode.query import Wishes
+from tests.decode.rows import put
 from tests.tiny import tiny_model
 
 SMALL = "ice:steps=2,length=12,answer=4,mark=S{}:,lead=#,threshold=0.6"
@@ -21,7 +21,7 @@ CACHES = ("prefix", "dual", "dkv", "dkv:refresh=3", "dkv-greedy", "adaptive")
 def steps_of(model, cache: str, prompt: str) -> list[tuple[int, int, bool, bool]]:
     """Of every step: positions queried, positions of the row, whether thinking was left, whether it was the last."""
     engine, found, done = Engine(model), [], False
-    request = request_of(model, prompt, Options(ice=SMALL, max_tokens=60, strategy="threshold:tau=0.5", cache=cache))
+    request = build_request(model, prompt, Options(ice=SMALL, max_tokens=60, strategy="threshold:tau=0.5", cache=cache))
     answer = request.start + request.rules[0].start
     engine.add(request)
     engine.batch.admit()
@@ -52,22 +52,21 @@ def test_a_run_ends_early_only_by_a_forward_over_everything(cache, shift):
 def test_rows_that_are_not_near_and_rows_without_a_cache_are_left_alone():
     model = tiny_model()
     options = {"ice": SMALL, "max_tokens": 60}
-    rows = [request_of(model, "ab", Options(cache=cache, **options)) for cache in ("dkv", "none", "dkv")]
+    rows = [build_request(model, "ab", Options(cache=cache, **options)) for cache in ("dkv", "none", "dkv")]
     assert [SecondLook.serves(row) for row in rows] == [True, False, True]
-    assert not SecondLook.serves(request_of(model, "ab", Options(cache="dkv", max_tokens=60)))
+    assert not SecondLook.serves(build_request(model, "ab", Options(cache="dkv", max_tokens=60)))
     engine = Engine(model)
     for row in rows:
         engine.add(row)
     engine.batch.admit()
     canvas, guest = engine.batch.canvas, SecondLook(model, rows, [0, 2])
-    nothing = torch.zeros_like(canvas.masked)
-    assert not guest.query(canvas, nothing).any(), "before the first forward nothing is sure"
+    assert not guest.plan(Wishes(canvas)).query.any(), "before the first forward nothing is sure"
     start = rows[0].start + rows[0].rules[0].start
-    seen, sure = canvas.seen.clone(), canvas.confidence.clone()
+    seen, sure = canvas.last.seen.clone(), canvas.last.confidence.clone()
     seen[:, start:] = True
     sure[2, start:] = 1.0
-    canvas = replace(canvas, seen=seen, confidence=sure, proposal=canvas.proposal + 9)
-    assert torch.equal(guest.query(canvas, nothing), canvas.valid & torch.tensor([[False], [False], [True]]))
+    canvas = put(canvas, seen=seen, confidence=sure, proposal=canvas.last.proposal + 9)
+    assert torch.equal(guest.plan(Wishes(canvas)).query, canvas.valid & torch.tensor([[False], [False], [True]]))
 
 
 @pytest.mark.parametrize("cache", ["prefix:refresh=1", "dual:refresh=1", "dkv:refresh=1"])

@@ -1,52 +1,63 @@
-"""The shadow block: invisible to the row, blind to the token it stands for."""
+"""What wino's guest asks for, costs and tells."""
+
+from __future__ import annotations
 
 import pytest
 import torch
 
-from starr.decode.extras.shadow import with_shadow
-from starr.model.network.layers import Shape
-from starr.model.network.transformer import Transformer
-from tests.tiny import MASK
+import starr
+from starr.api import Options, build_request, run_all
+from starr.decode.engine import Engine
+from starr.decode.extras.shadow import SHADOW
+from starr.errors import InputError
+from tests.tiny import MASK, tiny_model
 
 
-def one_layer() -> Transformer:
-    """With one layer, a position sees other positions' tokens only: what it does not attend to cannot reach it."""
-    torch.manual_seed(0)
-    shape = Shape(vocab_size=40, width=16, layers=1, heads=2, kv_heads=2, mlp_width=16)
-    net = Transformer(shape).eval().requires_grad_(False)
-    for parameter in net.parameters():
-        if parameter.dim() == 2:
-            torch.nn.init.normal_(parameter, std=0.5)
-    return net
+def test_the_signal_is_the_probability_of_the_held_token_without_itself():
+    """Beside a plain row; by hand: the whole row with a mask behind it, which is blind to that token."""
+    model = tiny_model()
+    engine = Engine(model, max_rows=2)
+    for strategy in ("wino", "confidence"):
+        engine.add(build_request(model, "abc", Options(strategy=strategy, max_tokens=16, eos="never")))
+    engine.step()
+    before = engine.batch.canvas
+    engine.step()
+    length = int(before.length[0])
+    row = before.tokens[:1, :length]
+    window = torch.arange(int(before.rules.start[0]), length)
+    size = len(window)
+    sees = torch.ones(1, length + size, length + size, dtype=torch.bool)
+    sees[0, :length, length:] = False
+    sees[0, length + torch.arange(size), window] = False
+    tokens = torch.cat([row, torch.full((1, size), MASK)], dim=1)
+    at = torch.cat([torch.arange(length), window])[None]
+    logits = model.net.head(model.net(tokens, at, attend=sees)[0, length:]).float()
+    logits[:, MASK] = -torch.inf
+    own = logits.softmax(1).gather(1, row[0, window][:, None])[:, 0]
+    held = ~before.masked[0, window]
+    assert held.any()
+    assert torch.allclose(engine.batch.canvas.notes[SHADOW][0, window][held], own[held], atol=1e-4)
+    assert not engine.batch.canvas.notes[SHADOW][1, :-1].any(), "the plain row has none"
 
 
-def shadows(net, tokens, shift=False):
-    row, window = torch.tensor([[*tokens, 0]]), torch.tensor([[2, 3, 4, 5]])
-    masks = torch.full_like(window, MASK)
-    return with_shadow(net, row, torch.tensor([6]), window, masks, window, shift=shift)[0].split([4, 4])
+def test_a_shadow_costs_its_window():
+    found = starr.generate(tiny_model(), "abc", strategy="wino", max_tokens=8, eos="never")
+    assert found.stats.positions == found.stats.forwards * (found.stats.row_positions + 8)
 
 
-def test_the_row_is_as_it_would_be_without_a_shadow():
-    net, tokens = one_layer(), [7, 8, 9, 10, 11, 12]
-    own, _ = shadows(net, tokens)
-    assert torch.allclose(own, net(torch.tensor([tokens]))[0, 2:], atol=1e-6)
+def test_it_needs_whole_forwards():
+    with pytest.raises(InputError) as caught:
+        starr.generate(tiny_model(), "abc", strategy="wino", cache="dual", max_tokens=8)
+    assert caught.value.param == "cache"
 
 
-@pytest.mark.parametrize("shift", [False, True])
-def test_a_shadow_sees_every_token_but_its_own(shift):
-    net = one_layer()
-    _, before = shadows(net, [7, 8, 9, 10, 11, 12], shift)
-    _, after = shadows(net, [7, 8, 9, 30, 11, 12], shift)
-    same = [torch.allclose(a, b, atol=1e-6) for a, b in zip(before, after, strict=True)]
-    assert same == [False, True, False, False]
-
-
-def test_where_logits_are_shifted_it_stands_one_position_to_the_left():
-    """A mask at position 2 that is blind to column 3, made by hand, is the shadow of column 3."""
-    net, tokens = one_layer(), [7, 8, 9, 10, 11, 12]
-    _, found = shadows(net, tokens, shift=True)
-    sees = torch.ones(1, 10, 10, dtype=torch.bool)
-    sees[0, 7, 3] = False
-    row = torch.tensor([[*tokens, MASK, MASK, MASK, MASK]])
-    by_hand = net(row, torch.tensor([[0, 1, 2, 3, 4, 5, 1, 2, 3, 4]]), attend=sees)[0, 7]
-    assert torch.allclose(found[1], by_hand, atol=1e-6)
+@pytest.mark.parametrize("cache", ["prefix", "dual"])
+def test_beside_a_row_with_a_cache_each_has_its_own_tokens(cache):
+    model = tiny_model()
+    asked = [("wino", "none", 20), ("starr", cache, 16), ("confidence", "none", 12)]
+    rows = [
+        build_request(model, "abc" * (2 + i), Options(strategy=s, cache=c, max_tokens=n, block_length=8))
+        for i, (s, c, n) in enumerate(asked)
+    ]
+    together = run_all(model, rows, 3)
+    assert [each.tokens for each in together] == [run_all(model, [row], 1)[0].tokens for row in rows]

@@ -2,7 +2,7 @@
 
 import torch
 
-from starr.api import request_of, run_all
+from starr.api import build_request, run_all
 from starr.decode.extras.shortening import Shortening, shortened
 from starr.options import Options
 from tests.decode.rows import canvas_of, request
@@ -14,7 +14,7 @@ def test_what_is_cut_off_is_padding():
     cut = shortened(canvas, torch.tensor([4, 5]))
     assert cut.masked.sum(dim=1).tolist() == [3, 4]
     assert cut.frozen[0, 4:].all()
-    assert (cut.window_end.tolist(), cut.goal.tolist()) == ([4, 5], [4, 5])
+    assert (cut.window.end.tolist(), cut.goal.tolist()) == ([4, 5], [4, 5])
     assert cut.valid.sum(dim=1).tolist() == [4, 5]
 
 
@@ -32,7 +32,7 @@ def test_positions_fall_when_an_end_is_in_sight():
     runs = {}
     for cut in ("true", "false"):
         options = Options(strategy=f"{form_of('learn2pd')},tau=2,cut={cut}", max_tokens=20)
-        runs[cut] = run_all(model, [request_of(model, f"abc {n}", options) for n in range(12)], 5)
+        runs[cut] = run_all(model, [build_request(model, f"abc {n}", options) for n in range(12)], 5)
     shorter = [n for n, run in enumerate(runs["true"]) if run.stats.row_positions < len(f"abc {n}") + 21]
     assert shorter
     for n, (with_cut, without) in enumerate(zip(runs["true"], runs["false"], strict=True)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -10,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import starr
-from starr.api import Options, request_of, run_all
-from starr.decode.canvas import join, trim, widen
+from starr.api import Options, build_request, run_all
+from starr.decode.canvas import columns_where, join, trim, widen
 from starr.decode.engine import Engine
 from starr.decode.extras.growth import insert
 from starr.decode.extras.smoothing import PREDICTED, Smoothing
-from starr.decode.places import places
+from starr.decode.forward import Seen, States
 from starr.decode.propose import ProposalRequest, propose
 from starr.errors import InputError
-from tests.decode.rows import canvas_of, hold, request
+from tests.decode.rows import call_of, canvas_of, hold, request
 from tests.reference.cases import FAST_RULE, LLADA_RULE
 from tests.reference.conformance import Case, compared
 from tests.reference.special_loops import SmoothedLoop
@@ -33,9 +34,11 @@ def test_the_mean_is_that_of_the_embeddings_over_the_distribution(seed, sharpnes
     generator = torch.Generator().manual_seed(seed)
     logits = sharpness * torch.randn(5, 11, generator=generator)
     embeddings = torch.randn(11, 4, generator=generator)
-    asked = ProposalRequest(mask_id=1, held=torch.zeros(5).long(), embeddings=embeddings)
+    guest = Smoothing(tiny_model(), [], [])
+    guest.embeddings = embeddings
+    asked = ProposalRequest(mask_id=1, held=torch.zeros(5).long(), readers={PREDICTED: guest.mean})
     parts = [
-        propose(torch.Tensor.clone, logits[i : i + chunk], asked.rows(slice(i, i + chunk)), 11).mean
+        propose(torch.Tensor.clone, logits[i : i + chunk], asked.rows(slice(i, i + chunk)), 11).read[PREDICTED]
         for i in range(0, 5, chunk)
     ]
     free = logits.double().index_fill(1, torch.tensor([1]), -torch.inf)
@@ -46,9 +49,9 @@ def test_only_masks_of_rows_that_ask_for_it_get_what_was_predicted():
     model, rows = tiny_model(), [request("____", smoothing=0.5), request("____"), request("____", smoothing=2.0)]
     canvas = hold(canvas_of(*rows), 2, 2)
     guest = Smoothing(model, rows, [0, 2])
-    assert guest.embed(canvas) is None, "nothing is known before the first forward"
+    assert guest.prepare(call_of(canvas, *rows)).added is None, "nothing is known before the first forward"
     note = torch.rand(*canvas.tokens.shape, 32)
-    added = guest.embed(canvas.noted({PREDICTED: note}))
+    added = guest.prepare(call_of(canvas.noted({PREDICTED: note}), *rows)).added
     weight = torch.tensor([0.5, 0.0, 2.0])[:, None] * canvas.masked
     assert torch.equal(added, weight[..., None] * note)
     assert not added[:, 0].any()
@@ -59,18 +62,20 @@ def test_a_position_that_was_not_observed_keeps_its_last_and_padding_writes_noth
     model, row = tiny_model(), request("____", smoothing=1.0)
     canvas = canvas_of(row)
     guest = Smoothing(model, [row], [0])
-    found = propose(model.net.head, torch.randn(3, 32), asked_of(guest, canvas, 3), 96)
-    where = places(torch.tensor([[False, True, False, True, False, False]]), 3)  # the third is padding
-    noted = guest.remember(canvas, where, found)
-    assert torch.equal(noted.notes[PREDICTED][0, [1, 3]], found.mean[:2])
-    later = guest.remember(noted, places(torch.tensor([[False, False, True, False, False, False]]), 3), found)
-    assert torch.equal(later.notes[PREDICTED][0, 1:4], found.mean[[0, 0, 1]])
+    call = call_of(canvas, row)
+    asked = guest.propose(ProposalRequest(MASK, torch.zeros(3).long()), call)
+    found = propose(model.net.head, torch.randn(3, 32), asked, 96)
+    mean, none = found.read[PREDICTED], States(torch.zeros(0), None)
+
+    def observed(canvas, columns):
+        where = columns_where(torch.tensor([[at in columns for at in range(6)]]), 3)  # the rest is padding
+        return guest.observe(canvas, Seen(replace(call, observed=where), none, found))
+
+    noted = observed(canvas, (1, 3))
+    assert torch.equal(noted.notes[PREDICTED][0, [1, 3]], mean[:2])
+    later = observed(noted, (2,))
+    assert torch.equal(later.notes[PREDICTED][0, 1:4], mean[[0, 0, 1]])
     assert not later.notes[PREDICTED][0, [0, 4, 5]].any()
-
-
-def asked_of(guest: Smoothing, canvas, count: int) -> ProposalRequest:
-    where = places(canvas.in_window, count)
-    return guest.propose(ProposalRequest(MASK, torch.zeros(count).long()), canvas, where)
 
 
 def test_the_note_follows_its_row():
@@ -129,7 +134,7 @@ def test_alone_equals_batched_equals_joined_late(block):
     kinds = [{"smoothing": 1.0}, {}, {"smoothing": 0.3, "guidance": 1.5}, {"smoothing": 2.0, "temperature": 0.7}]
     kinds = [kind for kind in kinds if block is None or "guidance" not in kind]
     rows = [
-        request_of(model, "ab" * (3 * i + 1), Options(strategy="starr", max_tokens=20 + 5 * i, **kind))
+        build_request(model, "ab" * (3 * i + 1), Options(strategy="starr", max_tokens=20 + 5 * i, **kind))
         for i, kind in enumerate(kinds)
     ]
     alone = [run_all(model, [row], 1)[0].tokens for row in rows]

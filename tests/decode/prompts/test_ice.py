@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import starr
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.prompts.ice import ICES, Ice, allocate
 from starr.decode.stops.base import Moment
 from starr.decode.view import StepView
@@ -51,7 +51,7 @@ def test_allocation_by_example():
 
 def test_without_a_length_the_canvas_is_filled():
     model = tiny_model()
-    request = request_of(model, "x", Options(ice="ice", max_tokens=70))
+    request = build_request(model, "x", Options(ice="ice", max_tokens=70))
     assert request.length == 70
     assert not request.ends
 
@@ -66,7 +66,7 @@ def test_presets_and_text_form():
 @pytest.mark.parametrize("strategy", ["starr", "confidence", "klass"])
 def test_thinking_first_then_the_answer_in_one_step(strategy, shift):
     model = tiny_model(shift=shift)
-    request = request_of(model, "a prompt", Options(ice=SMALL, max_tokens=60))
+    request = build_request(model, "a prompt", Options(ice=SMALL, max_tokens=60))
     answer = set(range(request.length - 4, request.length))
     result = run(model, SMALL + ",threshold=0.75", strategy=strategy)
     *thinking, last = result.trace.steps

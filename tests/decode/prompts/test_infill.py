@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import starr
-from starr.api import Options, request_of
+from starr.api import Options, build_request
 from starr.decode.caches import caches
 from starr.decode.prompts.infill import has_holes, split_holes
 from starr.errors import InputError, LengthError
@@ -55,7 +55,7 @@ def test_everything_else_is_kept(cache, shift):
 
 @pytest.mark.parametrize("entry", starr.strategies(), ids=lambda entry: entry.name)
 def test_every_strategy_fills(entry):
-    if starr.strategy(entry.name).grows():
+    if starr.strategy(entry.name).needs().get("growth"):
         with pytest.raises(InputError, match="moves frozen text"):
             starr.infill(tiny_model(), TEXT, strategy=form_of(entry.name))
         return
@@ -68,7 +68,7 @@ def test_a_hole_may_come_first_and_what_is_behind_it_counts():
     model = tiny_model()
     one, other = (starr.infill(model, f"[MASK:4] {end}", strategy="confidence") for end in ("abc", "xyz"))
     assert one.tokens[:4] != other.tokens[:4]
-    assert request_of(model, "[MASK:4] abc", Options(infill=True)).tokens[0] == BOS
+    assert build_request(model, "[MASK:4] abc", Options(infill=True)).tokens[0] == BOS
 
 
 def test_a_list_of_texts_and_streaming_give_the_same():

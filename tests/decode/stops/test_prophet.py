@@ -104,11 +104,11 @@ def test_nothing_is_decoded_behind_an_end_of_text():
 
 
 def test_rows_with_other_rules_share_a_batch():
-    from starr.api import Options, request_of, run_all
+    from starr.api import Options, build_request, run_all
 
     model = eos_model()
     rules = ["none", "eos", "prophet:early=3,middle=2,late=1", "eos+prophet"]
-    requests = [request_of(model, "some prompt", Options(stop_rule=rule, max_tokens=20)) for rule in rules]
+    requests = [build_request(model, "some prompt", Options(stop_rule=rule, max_tokens=20)) for rule in rules]
     together = [g.tokens for g in run_all(model, requests, 4)]
     assert together == [run_all(model, [r], 1)[0].tokens for r in requests]
 

@@ -24,8 +24,8 @@ class Plain(Strategy):
 def test_defaults():
     strategy = Plain()
     assert strategy.bind(tiny_model()) is strategy
-    assert (strategy.revokes(), strategy.grows(), strategy.begin(one_row([0.5]))) == (False, 0, {})
-    assert (strategy.signals, strategy.keeps, strategy.extra_steps, strategy.moves_end) == (set(), set(), 0, False)
+    assert (strategy.revokes(), strategy.needs(), strategy.begin(one_row([0.5]))) == (False, {}, {})
+    assert (strategy.signals, strategy.keeps, strategy.scope) == (set(), set(), "block")
     with pytest.raises(NotImplementedError):
         strategy.decide(one_row([0.5]), {})
 

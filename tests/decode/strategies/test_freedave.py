@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import starr
-from starr.api import request_of, run_all
+from starr.api import build_request, run_all
 from starr.decode.confidence import unsaturated
 from starr.decode.propose import ProposalRequest, propose
 from starr.options import Options
@@ -41,7 +41,7 @@ def predictor(model):
 def row_of(model, strategy, length, block, prompt="abc"):
     """A row that no end-of-text ends, so that the whole canvas can be compared."""
     options = Options(strategy=strategy, max_tokens=length, block_length=block, eos="never", trace=True)
-    return request_of(model, prompt, options)
+    return build_request(model, prompt, options)
 
 
 def shares_of(width: int, steps: int | None) -> list[int]:
@@ -106,8 +106,8 @@ def test_the_text_is_that_of_the_static_schedule(strategy, options):
         for n, prompt in enumerate(["abc", "hello there", "x"]):
             for name in ("confidence", f"freedave:drafts={n + 2}"):
                 form = f"{name}{',' if ':' in name else ':' if strategy else ''}{strategy}"
-                rows.append(request_of(model, prompt, Options(strategy=form, **common)))
-        found = run_all(model, [*rows, request_of(model, "abc", Options(strategy="threshold", **common))], 7)
+                rows.append(build_request(model, prompt, Options(strategy=form, **common)))
+        found = run_all(model, [*rows, build_request(model, "abc", Options(strategy="threshold", **common))], 7)
         for plain, fast in zip(found[:6:2], found[1:6:2], strict=True):
             assert fast.tokens == plain.tokens
             assert fast.stats.forwards <= plain.stats.forwards

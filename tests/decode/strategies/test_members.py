@@ -4,9 +4,9 @@ import pkgutil
 
 import starr
 from starr.decode import strategies
-from starr.decode.strategies.members import STRATEGIES
+from starr.decode.strategies.base import STRATEGIES
 
-SHARED = {"base", "blocks", "fitted", "ids", "members", "oracle", "schedule"}
+SHARED = {"base", "blocks", "fitted", "ids", "oracle", "schedule", "sweep"}
 
 
 def test_every_file_registers_a_strategy():

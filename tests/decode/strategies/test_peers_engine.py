@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import pytest
 
-from starr.api import Options, generate, request_of, run_all
+from starr.api import Options, build_request, generate, run_all
 from starr.decode.caches import Cache
-from starr.evals.voting import vote
+from starr.research.voting import vote
 from tests.tiny import EOS, tiny_model
 
 PROMPTS = ["a prompt", "b", "another longer prompt"]
@@ -46,8 +46,8 @@ def test_adablock_ends_blocks_at_delimiters():
 def test_daedal_grows_within_the_context_and_leaves_other_rows_alone():
     model = tiny_model(length=60)
     growing = Options(strategy="daedal:start_end=2,tail=4,block=8", max_tokens=8, eos="never", trace=True)
-    requests = [request_of(model, prompt, growing) for prompt in PROMPTS]
-    plain = [request_of(model, prompt, Options(strategy="threshold", max_tokens=12, seed=1)) for prompt in PROMPTS]
+    requests = [build_request(model, prompt, growing) for prompt in PROMPTS]
+    plain = [build_request(model, prompt, Options(strategy="threshold", max_tokens=12, seed=1)) for prompt in PROMPTS]
     mixed = run_all(model, [r for pair in zip(requests, plain, strict=True) for r in pair], 6)
     for request, result in zip(requests, mixed[::2], strict=True):
         assert result.stats.canvas_tokens + request.start == 60, "it grows until the context is full"
@@ -92,9 +92,9 @@ class Everything(Cache):
 
 def test_rows_with_a_buffer_stand_beside_a_growing_row():
     model = tiny_model(length=60)
-    growing = request_of(model, "a prompt", Options(strategy="daedal:start_end=2", max_tokens=8, eos="never"))
+    growing = build_request(model, "a prompt", Options(strategy="daedal:start_end=2", max_tokens=8, eos="never"))
     cached = Options(strategy="confidence", cache=Everything(), max_tokens=12, eos="never")
-    buffered = [request_of(model, prompt, cached) for prompt in PROMPTS]
+    buffered = [build_request(model, prompt, cached) for prompt in PROMPTS]
     together = run_all(model, [growing, *buffered], 4)[1:]
     assert [g.tokens for g in together] == [g.tokens for g in run_all(model, buffered, 3)]
 

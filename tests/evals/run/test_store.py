@@ -59,7 +59,8 @@ def test_a_folder_has_one_writer(tmp_path):
     store = Store(out)
     store.open(toy_job(out)[1].settings.to_dict() | {"runs": []}, resume=True)
     other = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
-    assert "Another process is writing to" in other.stderr
+    assert other.returncode != 0
+    assert str(out) in other.stderr
     store.close()
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)
 
@@ -113,7 +114,7 @@ def test_another_template_or_tokenizer_is_refused(tmp_path):
     letters.digest = "with another template"
     changed = replace(model, tokenizer=letters)
     settings = settings_for(changed, job.task, form="base")
-    with pytest.raises(InputError, match="text 'letters', this evaluation has 'with another template'"):
+    with pytest.raises(InputError, match=r"letters.*with another template"):
         run_evaluation(changed, replace(job, settings=settings, resume=True))
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 import yaml
 
-from starr.decode.strings import before_stop
+from starr.decode.text import before_stop
 from starr.errors import InputError, LoadError
-from starr.evals.references import tally
 from starr.evals.tasks import MODULES, gsm8k, load_task, math500, mbpp
 from starr.evals.tasks.sources import Source, read_rows
+from starr.research.references import tally
 
 ALL_PROMPTS = "84119a05b6c77e92415182c7963444e153dd2df04e05e238744f26b105c0a8b6"
 FIRST_TWENTY = "f0fbacc3eb1bea38"
@@ -169,7 +169,7 @@ def test_stops_cut_at_the_first():
 
 
 def test_unknown_task_is_named():
-    with pytest.raises(InputError, match="Did you mean 'gsm8k'"):
+    with pytest.raises(InputError, match=r"gsm9k.*gsm8k"):
         load_task("gsm9k")
     assert set(MODULES) == {
         "gsm8k",
@@ -196,7 +196,7 @@ def test_data_comes_first_then_environment_then_hub(tmp_path, monkeypatch):
     given.write_text('{"from": "file"}\n')
     assert source.rows(given) == [{"from": "file"}]
     given.write_text("{broken")
-    with pytest.raises(LoadError, match="cannot be read"):
+    with pytest.raises(LoadError, match=r"mine\.jsonl"):
         source.rows(given)
 
 
@@ -209,7 +209,7 @@ def test_absent_data_says_what_to_do(monkeypatch):
         raise OSError("offline")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", offline)
-    with pytest.raises(LoadError, match=r"STARR_DATA to a folder with gsm8k/test\.jsonl"):
+    with pytest.raises(LoadError, match=r"STARR_DATA.*gsm8k/test\.jsonl"):
         load_task("gsm8k")
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match=r"nowhere\.jsonl"):
         load_task("gsm8k", Path("nowhere.jsonl"))

@@ -73,7 +73,7 @@ def test_stacked_experts_load_the_same(name, tmp_path):
 
 
 def test_bfloat16_keeps_the_sigmoid_router_in_float32(tmp_path):
-    if device.half_trouble("bfloat16"):
+    if device.explain_half_trouble("bfloat16"):
         pytest.skip("bfloat16 does not work on this CPU")
     one = made("llada2")
     model = load(one.write(tmp_path / "model"), dtype="bfloat16")

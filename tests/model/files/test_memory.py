@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import time
 
@@ -11,7 +12,7 @@ import torch
 import starr
 from starr.cli.main import main
 from starr.errors import LoadError
-from starr.model.files import memory
+from starr.model.files import memory, weights
 from starr.model.files.hub import BUNDLED_FOLDER
 from starr.model.files.weights import StoredTensor
 
@@ -139,6 +140,77 @@ def test_numbers_of_a_config_are_bounded(copied, value):
             change(copied, **{key: value})
             refused(copied, key)
             shutil.copy(BUNDLED_FOLDER / "config.json", copied)
+
+
+@pytest.mark.parametrize("value", [float("inf"), 10**400, 1e300, 1e-300, 0, -1.0, float("nan"), True, "x", 2.0])
+def test_the_norms_epsilon_is_bounded(copied, value):
+    change(copied, rms_norm_eps=value)
+    refused(copied, "rms_norm_eps must be a number from 1e-12 to 1, not .{1,40}[.]$")
+
+
+@pytest.mark.parametrize("value", [float("inf"), 10**400, 1e13])
+def test_other_numbers_are_bounded_too(copied, value):
+    change(copied, rope_theta=value)
+    refused(copied, "rope_theta must be a number from")
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])
+def test_a_text_file_of_gigabytes_is_not_read(copied, name):
+    with (copied / name).open("wb") as file:
+        file.truncate(3 << 30)  # no byte of it is on the disk
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused(copied, f"{name} has {3 << 30} bytes")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 100_000  # kilobytes
+
+
+def write_header(path, entries, size):
+    """A safetensors file that says it holds these tensors, and has ``size`` bytes of nothing for them."""
+    text = json.dumps(entries).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text)
+    os.truncate(path, 8 + len(text) + size)
+
+
+def test_more_weights_than_memory_are_told_before_a_file_is_mapped(copied, monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda _: 20 << 30)
+    entries = {
+        f"w{i}": {"dtype": "F32", "shape": [1 << 28], "data_offsets": [i << 30, (i + 1) << 30]} for i in range(108)
+    }
+    write_header(copied / "model.safetensors", entries, 108 << 30)  # 116 GB
+    monkeypatch.setattr(weights, "safe_open", lambda *_, **__: pytest.fail("mapped"))
+    refused(copied, r"needs 11\d\.\d GB in float32, 21\.5 GB are free")
+
+
+def test_a_file_that_cannot_be_mapped_is_one_line(copied, monkeypatch):
+    def fail(*_, **__):
+        raise RuntimeError("unable to mmap 1 bytes")
+
+    monkeypatch.setattr(weights, "safe_open", fail)
+    refused(copied, "model.safetensors cannot be read: unable to mmap")
+
+
+@pytest.mark.parametrize(("count", "words"), [(200_000, "has a header of"), (50_000, "lacks tensor .* more")])
+def test_many_tensors_too_many_are_told_from_the_header_alone(copied, monkeypatch, count, words):
+    entries = {f"extra.{i}": {"dtype": "F32", "shape": [1], "data_offsets": [4 * i, 4 * i + 4]} for i in range(count)}
+    write_header(copied / "model.safetensors", entries, 4 * count)
+    monkeypatch.setattr(weights, "safe_open", lambda *_, **__: pytest.fail("mapped"))
+    refused(copied, words)
+
+
+def entry(shape, offsets):
+    return json.dumps({"a": {"dtype": "F32", "shape": shape, "data_offsets": offsets}}).encode()
+
+
+@pytest.mark.parametrize(
+    "header",
+    [b"", b"[]", b"{", b"null", b'{"a": 1}', b'{"a": {}}', b"[" * 100_000, b"\xff\xfe", entry([-1], [0, 0]),
+     entry("x", [0, 0]), entry([1], []), entry([1], [0, "x"]), entry([1], [0, 99])],
+)  # fmt: skip
+def test_headers_that_are_none_are_damage(tmp_path, header):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    with pytest.raises(LoadError, match="truncated or damaged") as caught:
+        weights.read_headers([path])
+    assert "\n" not in str(caught.value)
 
 
 def test_more_layers_than_tensors_are_refused_before_any_is_built(copied):

@@ -8,12 +8,13 @@ from hypothesis import strategies as st
 
 import starr
 from starr.evals.tasks import word_problems
-from starr.model.device import half_trouble
+from starr.model.device import explain_half_trouble
+from starr.model.network import attention
 from starr.model.network.attention import even_attention
-from starr.model.numbers import outcome
+from starr.model.numbers import find_outcome
 
-pytestmark = pytest.mark.skipif(bool(half_trouble("bfloat16")), reason="no bfloat16 on this CPU")
-EVEN = pytest.mark.skipif(not outcome("bfloat16").even, reason="this CPU's products depend on the batch")
+pytestmark = pytest.mark.skipif(bool(explain_half_trouble("bfloat16")), reason="no bfloat16 on this CPU")
+EVEN = pytest.mark.skipif(not find_outcome("bfloat16").even, reason="this CPU's products depend on the batch")
 
 
 def qkv(seed: int, rows: int, queries: int, keys: int, width: int = 16) -> list[torch.Tensor]:
@@ -57,3 +58,15 @@ def test_bfloat16_rows_are_the_same_alone_and_in_a_batch(cache):
     together = starr.generate(model, prompts, max_tokens=32, cache=cache)
     alone = [starr.generate(model, prompt, max_tokens=32, cache=cache).tokens for prompt in prompts]
     assert alone == [generation.tokens for generation in together]
+
+
+@pytest.mark.parametrize("own", [None, False, True])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_parts_of_the_queries_change_no_bit(monkeypatch, dtype, own):
+    """``own``: no mask, one for all queries, or one for each."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 4, 300, 32).to(dtype) for _ in range(3))
+    mask = None if own is None else torch.rand(2, 1, 300 if own else 1, 300) > 0.3
+    whole = even_attention(q, k, v, mask)
+    monkeypatch.setattr(attention, "SCORES", 2 * 4 * 304 * 70)
+    assert torch.equal(even_attention(q, k, v, mask), whole)

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from starr.model.network.experts import Experts, route, within_groups
+from starr.model.network.experts import Experts, close_groups, route
 from starr.model.network.layers import MLP
 from starr.model.network.shape import Routing
 
@@ -74,7 +74,7 @@ def test_ties_go_to_the_lower_expert_and_negative_groups_are_not_preferred_to_cl
 
 def test_one_group_is_no_limit():
     scores = torch.randn(5, 8)
-    assert torch.equal(within_groups(scores, SOFTMAX), scores)
+    assert torch.equal(close_groups(scores, SOFTMAX), scores)
 
 
 def test_a_softmax_bias_is_part_of_the_weights():

@@ -7,17 +7,20 @@ import time
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from starr.cli.main import main
 from starr.errors import InputError, LoadError
 from starr.model.files.hub import BUNDLED_FOLDER
 from starr.model.text import child
 from starr.model.text.bpe import SPLIT
-from starr.model.text.encoders import KNOWN, InnerEncoder, OuterEncoder, known
+from starr.model.text.encoders import KNOWN, InnerEncoder, OuterEncoder, encode_raw, known
 from starr.model.text.tokenizer import read_tokenizer
 from tests.model.tiny import LLADA_SPECIAL, byte_tokenizer, write_llada
 
 EXPLODES = r"(a+)+$"
+BUNDLED = read_tokenizer(BUNDLED_FOLDER)._raw
 TRAP = ("a" * 22 + "b") * 400  # every run is below the library's own limit for one match
 BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": False}
 WORDS = ["Hello, it's 2026!", "  two \r\n\n lines ", "日本語 ünï 🙂", "<|mdm_mask|> is text", "", "x" * 3000]
@@ -125,3 +128,11 @@ def test_the_library_says_nothing_itself(tmp_path):
         capture_output=True, text=True, timeout=300, check=True,
     )  # fmt: skip
     assert (told.stdout, told.stderr) == ("The model's tokenizer fails on this text.\n", "")
+
+
+@settings(max_examples=25, deadline=None, database=None)
+@given(text=st.text(alphabet="ab \né1.,", max_size=40), times=st.integers(1, 400))
+def test_long_texts_have_the_tokens_that_the_library_gives_them(text, times):
+    """Long ones go through another call of the library, which lets other threads run."""
+    raw = BUNDLED
+    assert encode_raw(raw, text * times) == raw.encode(text * times, add_special_tokens=False).ids

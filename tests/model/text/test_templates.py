@@ -14,6 +14,7 @@ from starr.model.text.chat import DREAM_TEMPLATE, LLADA_TEMPLATE
 from starr.model.text.templates import InnerTemplate, OuterTemplate, chat_template, plain
 
 CHAT = [{"role": "user", "content": "Hi"}]
+LARGE = [{"role": "user", "content": "x" * 100_000}] * 3
 LOOP = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
 HOSTILE = {
     "loops": LOOP,
@@ -28,7 +29,20 @@ HOSTILE = {
     "writes much": "{% for i in range(99999) %}{{ 'x' * 100 }}{% endfor %}",
     "nests": "{{ " + "(" * 5000 + "1" + ")" * 5000 + " }}",
     "long": "x" * 300_000,
+    "40,000 terms": "{{ " + " + ".join(["'a'"] * 40_000) + " }}",
+    "many terms": "{{ " + " + ".join(["1"] * 900) + " }}{{ " + "-" * 900 + "1 }}",
+    "many names": "{{ messages }}" * 2_000,
 }
+# What a plain template might do to a large chat: each of these is one time the chat, for every message.
+SQUARES = (
+    "{% for m in messages %}{{ messages }}{% endfor %}",
+    "{% for m in messages %}{{ messages[0].content }}{% endfor %}",
+    "{% for m in messages %}{% if messages == messages %}{% endif %}{% endfor %}",
+    "{% for m in messages %}{{ bos_token }}{% endfor %}",
+    "{% for c in bos_token %}{{ 'x' }}{% endfor %}",
+    "{% for m in messages if messages %}{{ m.role }}{% endfor %}",
+    "{% for m in messages %}{% else %}{% for n in messages %}{% endfor %}{% endfor %}",
+)
 SHIPPED = (
     "{% set first = messages[0] %}{{ first['content'] }}{% for m in messages %}{{ m.role ~ loop.index }}{% endfor %}"
 )
@@ -43,7 +57,7 @@ def short(monkeypatch):
 def test_hostile_templates_end_in_one_line_and_soon(name):
     began = time.monotonic()
     with pytest.raises(StarrError) as caught:
-        chat_template(HOSTILE[name]).text(CHAT, {})
+        chat_template(HOSTILE[name]).text(LARGE if name == "many names" else CHAT, {})
     assert time.monotonic() - began < 30
     assert "\n" not in str(caught.value)
 
@@ -61,7 +75,7 @@ def test_the_child_is_back_after_it_was_ended():
 def test_what_stands_in_the_package_is_plain_and_assignments_calls_and_loops_in_loops_are_not():
     own = json.loads((BUNDLED_FOLDER / "tokenizer_config.json").read_text())["chat_template"]
     assert all(map(plain, (LLADA_TEMPLATE, DREAM_TEMPLATE, own)))
-    assert not any(map(plain, (SHIPPED, *(source for name, source in HOSTILE.items() if name != "long"))))
+    assert not any(map(plain, (SHIPPED, *SQUARES, *HOSTILE.values())))
     assert not plain("{% for a in messages %}{% for b in messages %}{% endfor %}{% endfor %}")
     assert not plain("{% for a in 'x' * 9999999 %}{% endfor %}")
     assert not plain("{{ messages.pop() }}")
@@ -76,6 +90,15 @@ def test_both_write_the_same_and_refuse_the_same():
             except InputError as error:
                 found.append(str(error))
         assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("kind", [InnerTemplate, OuterTemplate])
+def test_what_a_template_writes_is_bounded(kind, monkeypatch):
+    template = kind("{% for m in messages %}{{ m.content }}{% endfor %}")
+    assert len(template.text(LARGE, {})) == 300_000
+    with pytest.raises(InputError, match="too much") as caught:
+        template.text([{"role": "user", "content": "x" * 100_000}] * 81, {})
+    assert caught.value.param == "messages"
 
 
 def test_a_template_that_cannot_be_read_is_one_line():

@@ -102,6 +102,39 @@ def test_another_tools_field_is_refused_with_our_name_for_it(server, field, valu
     assert post(server, "/v1/chat/completions", messages=ASK, **{field: None}).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("field", "meant"),
+    [
+        ("stratgy", "strategy"),
+        ("Strategy", "strategy"),
+        ("block_lenght", "block_length"),
+        ("block-length", "block_length"),
+        ("maxTokens", "max_tokens"),
+        ("temprature", "temperature"),
+        ("sede", "seed"),
+        ("topk", "top_k"),
+        ("max_forward", "max_forwards"),
+    ],
+)
+def test_a_misspelt_field_of_ours_is_refused(server, field, meant):
+    answer = post(server, "/v1/chat/completions", messages=ASK, **{field: 1})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (400, field)
+    assert repr(meant) in error["message"]
+
+
+@pytest.mark.parametrize(
+    "field", ["min_tokens", "prompt_logprobs", "skip_special_tokens", "stop_token_ids", "priority", "x", "chat_id"]
+)
+def test_a_field_that_nobody_knows_is_named_in_a_header(server, field):
+    for stream in (False, True):
+        answer = post(server, "/v1/chat/completions", messages=ASK, stream=stream, **{field: 1, "user": "me"})
+        assert (answer.status_code, answer.headers["x-starr-ignored-fields"]) == (200, field)
+    assert "x-starr-ignored-fields" not in post(server, "/v1/chat/completions", messages=ASK).headers
+    odd = post(server, "/v1/chat/completions", messages=ASK, **{"å\n\r: x": 1, "b": 2})
+    assert odd.headers["x-starr-ignored-fields"] == "\\u00e5\\n\\r: x, b"
+
+
 def test_tools_are_refused(server):
     answer = post(server, "/v1/chat/completions", messages=ASK, tools=[{"type": "function", "function": {"name": "f"}}])
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "tools")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-
 from starr.decode.caches.base import CACHES, Cache
 from starr.named import Entry
+from starr.plugins import import_members
 
 __all__ = ["CACHES", "Cache", "cache", "caches"]
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+import_members(__name__, __path__)
 
 
 def cache(text: str | Cache) -> Cache:

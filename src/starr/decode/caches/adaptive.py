@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
-from starr.decode.caches.base import Cache, every, register, response
+from starr.decode.caches.base import Cache, every, response
 from starr.decode.ranking import top_of
 from starr.named import option
+from starr.plugins import register
 
 if TYPE_CHECKING:
     from starr.decode.canvas import Canvas
@@ -41,7 +42,7 @@ class Adaptive(Cache):
 
     def query(self, canvas: Canvas) -> Tensor:
         behind = response(canvas) & canvas.valid
-        count = ((canvas.length - canvas.start) * self.share).floor().clamp_min(1)  # a forward queries something
+        count = ((canvas.length - canvas.rules.start) * self.share).floor().clamp_min(1)  # a forward queries something
         moved = top_of(canvas.notes["moved"], behind, count)
         again = every(canvas.total, self.refresh)[:, None] & behind
         return (every(canvas.total, self.prompt_refresh)[:, None] & ~behind) | again | moved

@@ -9,7 +9,7 @@ each of them.
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
@@ -44,13 +44,6 @@ class Cache:
 
 
 CACHES: Registry[Cache] = Registry("cache", Cache, "starr.caches")
-C = TypeVar("C", bound=Cache)
-
-
-def register(cls: type[C]) -> type[C]:
-    """Register a cache under its ``name``; goes above ``@dataclass(frozen=True, kw_only=True)``."""
-    CACHES.add(cls)
-    return cls
 
 
 def never(help: str) -> int:
@@ -66,4 +59,4 @@ def every(step: Tensor, interval: int) -> Tensor:
 
 def response(canvas: Canvas) -> Tensor:
     """(B, C) bool: columns after the prompt, padding included."""
-    return canvas.column_index >= canvas.start[:, None]
+    return canvas.column_index >= canvas.rules.start[:, None]

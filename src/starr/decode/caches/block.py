@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
-from starr.decode.caches.base import Cache, every, never, register
+from starr.decode.caches.base import Cache, every, never
 from starr.named import option
+from starr.plugins import register
 
 if TYPE_CHECKING:
     from starr.decode.canvas import Canvas
@@ -30,7 +31,7 @@ class BlockCache(Cache):
 
     def full(self, canvas: Canvas) -> Tensor:
         """(B,) bool: this step recomputes everything."""
-        return (canvas.step == 0) | every(canvas.step, self.refresh)
+        return (canvas.window.step == 0) | every(canvas.window.step, self.refresh)
 
     def near(self, canvas: Canvas) -> Tensor:
         """(B, C) bool: what every step recomputes."""
@@ -46,7 +47,7 @@ class Prefix(BlockCache):
     paper: ClassVar[str] = "Fast-dLLM, arXiv:2505.22618"
 
     def near(self, canvas: Canvas) -> Tensor:
-        return canvas.column_index >= canvas.window_start[:, None]
+        return canvas.column_index >= canvas.window.start[:, None]
 
 
 @register
@@ -78,4 +79,4 @@ class Vicinity(BlockCache):
 
     def near(self, canvas: Canvas) -> Tensor:
         index = canvas.column_index
-        return (index >= canvas.window_start[:, None] - self.before) & (index < canvas.window_end[:, None] + self.after)
+        return (index >= canvas.window.start[:, None] - self.before) & (index < canvas.window.end[:, None] + self.after)

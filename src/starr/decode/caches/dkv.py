@@ -15,9 +15,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from starr.decode.caches.base import Cache, every, never, register, response
+from starr.decode.caches.base import Cache, every, never, response
 from starr.decode.ranking import top_of
 from starr.named import option
+from starr.plugins import register
 
 if TYPE_CHECKING:
     from starr.decode.canvas import Canvas
@@ -27,7 +28,7 @@ PAPER = "dKV-Cache, arXiv:2505.15781"
 
 def refreshes(canvas: Canvas, interval: int) -> Tensor:
     """(B, 1) bool: the step recomputes everything the rule may refresh."""
-    return ((canvas.step <= 1) | every(canvas.step, interval))[:, None]
+    return ((canvas.window.step <= 1) | every(canvas.window.step, interval))[:, None]
 
 
 def fresh(canvas: Canvas) -> Tensor:
@@ -95,7 +96,7 @@ class DkvGreedy(Cache):
     def query(self, canvas: Canvas) -> Tensor:
         open_ = canvas.masked & canvas.in_window
         written = (canvas.changed & ~canvas.masked).sum(dim=1).clamp(min=1)
-        coming = top_of(canvas.confidence, open_, written)
+        coming = top_of(canvas.last.confidence, open_, written)
         return refreshes(canvas, self.refresh) | canvas.changed | around(coming, open_, self.window // 2)
 
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
-from starr.decode.caches.base import Cache, register
+from starr.decode.caches.base import Cache
 from starr.named import option
+from starr.plugins import register
 
 if TYPE_CHECKING:
     from starr.decode.canvas import Canvas
@@ -37,21 +38,21 @@ class Exact(Cache):
         return open_positions(canvas, shift=False, sub_blocks=self.sub_blocks)
 
 
-def span(canvas: Canvas) -> tuple[Tensor, Tensor]:
+def find_block(canvas: Canvas) -> tuple[Tensor, Tensor]:
     """Start and end (B,) of the block that holds the window (of all its blocks, where it holds several)."""
-    size, origin = canvas.notes[BLOCK], canvas.origin
-    start = (canvas.window_start - origin).div(size, rounding_mode="floor") * size + origin
-    end = -(origin - canvas.window_end).div(size, rounding_mode="floor") * size + origin
+    size, origin = canvas.notes[BLOCK], canvas.rules.origin
+    start = (canvas.window.start - origin).div(size, rounding_mode="floor") * size + origin
+    end = -(origin - canvas.window.end).div(size, rounding_mode="floor") * size + origin
     return start.clamp(min=0), end.minimum(canvas.length)
 
 
-def led(canvas: Canvas, shift: bool) -> Tensor:
+def only_first(canvas: Canvas, shift: bool) -> Tensor:
     """(B,) bool: rows whose next forward gives only the first token of the open block.
 
     Where logits are shifted, that token comes from the last row of the sealed block before, and the block's other
     tokens are predicted from rows that have seen it. The last allowed step does not wait for it.
     """
-    start, end = span(canvas)
+    start, end = find_block(canvas)
     one = end - start <= canvas.notes[BLOCK]
     return first_masked(canvas, start) & one & (canvas.total < canvas.limit - 1) & shift
 
@@ -68,13 +69,13 @@ def open_positions(canvas: Canvas, *, shift: bool, sub_blocks: bool = False) -> 
     token is there.
     """
     at = canvas.column_index
-    start, end = span(canvas)
-    inside = (at >= start[:, None]) & (at < end[:, None]) & ~led(canvas, shift)[:, None]
+    start, end = find_block(canvas)
+    inside = (at >= start[:, None]) & (at < end[:, None]) & ~only_first(canvas, shift)[:, None]
     if sub_blocks:
-        since = canvas.window_start - (canvas.window_start - canvas.origin) % canvas.block
+        since = canvas.window.start - (canvas.window.start - canvas.rules.origin) % canvas.rules.block
         first = since[:, None].clamp(min=0)
         narrow = canvas.buffered.gather(1, first) & ~canvas.masked.gather(1, first)
-        inside = inside & (((at >= first) & (at < canvas.window_end[:, None])) | ~narrow)
+        inside = inside & (((at >= first) & (at < canvas.window.end[:, None])) | ~narrow)
     before = (at < start[:, None]) & ~canvas.notes[SEALED]
     if shift:
         before = before | ((at == start[:, None] - 1) & first_masked(canvas, start)[:, None])

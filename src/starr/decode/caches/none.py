@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
-from starr.decode.caches.base import Cache, register
+from starr.decode.caches.base import Cache
+from starr.plugins import register
 
 if TYPE_CHECKING:
     from starr.decode.canvas import Canvas

@@ -16,8 +16,8 @@ from torch import Tensor
 from starr.decode.choose.blocks import block_by_block
 from starr.decode.choose.questions import Question
 from starr.decode.forward import BlockMasks, whole
+from starr.decode.prompts.prepare import check_length
 from starr.decode.propose import ProposalRequest, logits_of
-from starr.decode.request import check_length
 from starr.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ class Choice:
     logprobs: dict[str, float] = field(repr=False)  # of the tokens of each, all together, before dividing by the sum
     prompt_tokens: int = field(repr=False, default=0)  # of the row, masks not counted
     forwards: int = field(repr=False, default=1)
+    positions: int = field(repr=False, default=0)  # of all rows that were read
 
     def __str__(self) -> str:
         return self.text
@@ -69,7 +70,7 @@ def answers(model: Model, rows: list[list[int]], asked: list[list[Question]]) ->
         for place, parts in here.items():
             for choice in (choice for part in parts for choice in part.fillings):
                 scores[place][choice] += next(found)
-    return [answer_of(own, tokens, len(calls)) for own, tokens in zip(scores, known, strict=True)]
+    return [answer_of(own, tokens, len(calls), total) for own, tokens in zip(scores, known, strict=True)]
 
 
 def forwards_of(rows: list[list[int]]) -> Iterator[range]:
@@ -121,11 +122,11 @@ def log_probabilities(model: Model, states: Tensor) -> Tensor:
     return found
 
 
-def answer_of(scores: dict[str, float], prompt_tokens: int, forwards: int) -> Choice:
-    """The answer to a question whose choices have these log-probabilities."""
+def answer_of(scores: dict[str, float], prompt_tokens: int, forwards: int, positions: int) -> Choice:
+    """The answer to a question whose choices have these log-probabilities, and what it cost."""
     top = max(scores.values())
     weights = {choice: math.exp(score - top) for choice, score in scores.items()}
     total = sum(weights.values())
     shares = {choice: weight / total for choice, weight in weights.items()}
     best = max(shares, key=lambda choice: shares[choice])
-    return Choice(best, shares[best], shares, scores, prompt_tokens, forwards)
+    return Choice(best, shares[best], shares, scores, prompt_tokens, forwards, positions)

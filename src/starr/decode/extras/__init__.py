@@ -1,9 +1,8 @@
-"""Features that only one strategy, cache or stop rule uses, each behind the loop's one hook (``extras.base``)."""
+"""Features that only one strategy, cache or stop rule uses, each behind the loop's hooks (``extras.base``)."""
 
 from __future__ import annotations
 
 from starr.decode.extras.base import Guest
-from starr.decode.extras.blocks import SealedBlocks
 from starr.decode.extras.constraints.guest import Constraints
 from starr.decode.extras.drafts import Drafts
 from starr.decode.extras.extra_steps import ExtraSteps
@@ -17,7 +16,6 @@ from starr.decode.extras.shortening import Shortening
 from starr.decode.extras.smoothing import Smoothing
 
 GUESTS: tuple[type[Guest], ...] = (
-    SealedBlocks,
     Movement,
     SecondLook,
     Shadow,

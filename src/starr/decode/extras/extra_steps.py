@@ -2,34 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
-from torch import Tensor
 
+from starr.decode.advance import stop_after
 from starr.decode.canvas import Canvas
+from starr.decode.enforce import Step
 from starr.decode.extras.base import Guest
 from starr.decode.request import Request
+from starr.decode.view import KEEP
 
-ALLOWED, USED = "extra_allowed", "extra_used"  # (B,) int64 both
+if TYPE_CHECKING:
+    from starr.model.load import Model
+
+USED = "extra_steps"  # (B,) int64
 
 
 class ExtraSteps(Guest):
-    """A window without masks stays open for ``Strategy.extra_steps`` steps, or until one of them changes nothing."""
+    """A window without masks stays open for so many steps, or until one of them changes nothing."""
 
-    @classmethod
-    def serves(cls, request: Request) -> bool:
-        return request.strategy.extra_steps > 0
+    name: ClassVar[str] = "extra_steps"
 
-    @classmethod
-    def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:
-        allowed = [request.strategy.extra_steps for request in requests]
-        return {ALLOWED: torch.tensor(allowed, device=canvas.step.device), USED: torch.zeros_like(canvas.step)}
+    def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
+        super().__init__(model, requests, rows)
+        self.allowed = torch.tensor([r.strategy.needs().get(self.name, 0) for r in requests], device=model.device)
 
-    def keeps_open(self, canvas: Canvas, acted: Tensor) -> tuple[Canvas, Tensor | None]:
-        used = canvas.notes[USED]
-        spent = (used >= canvas.notes[ALLOWED]) | ((used > 0) & ~acted) | (canvas.total >= canvas.limit)
+    def apply(self, canvas: Canvas, step: Step) -> Canvas:
+        used, acted = canvas.notes.get(USED, torch.zeros_like(canvas.window.step)), (step.action != KEEP).any(dim=1)
+        over = canvas.total >= stop_after(canvas, step.verdict).limit
+        spent = (used >= self.allowed) | ((used > 0) & ~acted) | over
         full = ~(canvas.masked & canvas.in_window).any(dim=1)
         # Only a window that closes gives them back: one whose tokens are revoked does not get them anew.
         used = torch.where(spent & full, 0, used + (full & ~spent))
-        return canvas.noted({USED: used}), ~spent
+        window = replace(canvas.window, kept_open=canvas.window.kept_open | ~spent)
+        return replace(canvas.noted({USED: used}), window=window)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from starr.decode.canvas import Canvas, each
+from starr.decode.enforce import Step, permit
 from starr.decode.extras.base import Guest
+from starr.decode.forward import Seen
 from starr.decode.request import Request
-from starr.decode.view import Decision
 from starr.errors import InputError
 
 ROOM = "room"  # (B, C) int64, and the signal's name
@@ -26,9 +27,7 @@ class Growth(Guest):
     grows the canvas need not commit: the context bounds how often that happens.
     """
 
-    @classmethod
-    def serves(cls, request: Request) -> bool:
-        return request.strategy.grows() > 0
+    name: ClassVar[str] = "growth"
 
     @classmethod
     def check(cls, request: Request) -> None:
@@ -37,26 +36,30 @@ class Growth(Guest):
         if request.cache.buffered:
             request.refuse_cache(f"{request.strategy.name} moves positions")
 
-    @classmethod
-    def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:
-        return {ROOM: torch.zeros_like(canvas.tokens)}
-
-    def observe(self, canvas: Canvas, window: Tensor, states: Tensor | None) -> Canvas:
+    def observe(self, canvas: Canvas, seen: Seen) -> Canvas:
         left = self.model.spec.max_length - canvas.length
         return canvas.noted({ROOM: left[:, None].expand_as(canvas.tokens)})
 
-    def frees(self, decision: Decision) -> Tensor | None:
-        return decision.extras["grow"] > 0 if "grow" in decision.extras else None
+    def amend(self, step: Step) -> Step:
+        """A step that grows the canvas does what was decided, without the commit that ``enforce`` adds."""
+        if "grow" not in step.decision.extras:
+            return step
+        grows = (step.decision.extras["grow"] > 0) & ~step.last
+        grows = grows if step.verdict is None else grows & ~step.verdict.end
+        return replace(step, action=torch.where(grows[:, None], permit(step.decision.action, step.scoped), step.action))
 
-    def apply(self, canvas: Canvas, decision: Decision) -> Canvas:
-        if "grow" not in decision.extras:
+    def apply(self, canvas: Canvas, step: Step) -> Canvas:
+        asked = step.decision.extras
+        if "grow" not in asked:
             return canvas
-        most = max(request.strategy.grows() for request in self.requests)
-        at = canvas.window_start + decision.extras["grow_at"]
-        spec, count = self.model.spec, decision.extras["grow"]
-        token = decision.extras.get("grow_token", torch.full_like(count, -1))
+        most = max(int(request.strategy.needs()[self.name]) for request in self.requests)
+        at = canvas.window.start + asked["grow_at"]
+        spec, count = self.model.spec, asked["grow"]
+        token = asked.get("grow_token", torch.full_like(count, -1))
         token = torch.where(token < 0, spec.mask_id, token)
-        given = torch.tensor([request.max_forwards is not None for request in self.requests], device=count.device)
+        given = torch.tensor(
+            [request.options.max_forwards is not None for request in self.requests], device=count.device
+        )
         fixed = torch.zeros_like(count, dtype=torch.bool).index_copy(0, self.rows, given)
         count = count.masked_fill(fixed & (canvas.total >= canvas.limit), 0)
         grown = insert(canvas, at, count, token, most=most, longest=spec.max_length, mask_id=spec.mask_id)
@@ -80,20 +83,24 @@ def insert(
     source = torch.where(new, canvas.columns - 1, source).clamp(max=canvas.columns - 1)
 
     def shifted(tensor: Tensor, name: str) -> Tensor:
-        place = source.reshape(*source.shape, *[1] * (tensor.dim() - 2))
-        return tensor if tensor.dim() == 1 else tensor.take_along_dim(place, dim=1)
+        index = source.reshape(*source.shape, *[1] * (tensor.dim() - 2))
+        return tensor if tensor.dim() == 1 else tensor.take_along_dim(index, dim=1)
 
     moved = each(canvas, shifted)
-    at_end = canvas.window_end == canvas.length
+    last = canvas.window.end
+    done = replace(
+        moved.done,
+        committed_at=torch.where(new, canvas.total[:, None] - 1, moved.done.committed_at),
+        committed_with=moved.done.committed_with.masked_fill(new, 1.0),
+    )
     return replace(
         moved,
         tokens=torch.where(new, token[:, None], moved.tokens),
         masked=moved.masked | (new & (token == mask_id)[:, None]),
-        committed_at=torch.where(new, canvas.total[:, None] - 1, moved.committed_at),
-        committed_with=moved.committed_with.masked_fill(new, 1.0),
         frozen=moved.frozen & ~new,
         length=canvas.length + count,
         goal=canvas.goal + count,
-        window_end=torch.where(at_end, canvas.window_end + count, canvas.window_end),
+        window=replace(moved.window, end=torch.where(last == canvas.length, last + count, last)),
+        done=done,
         limit=canvas.limit + count + (count > 0),
     )

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
-from torch import Tensor
 
-from starr.decode.canvas import Canvas
+from starr.decode.canvas import columns_where
 from starr.decode.confidence import on_grid
 from starr.decode.extras.base import Guest
-from starr.decode.forward import columns_of, rows_of
-from starr.decode.places import places
+from starr.decode.forward import ForwardCall, columns_of, rows_of
+from starr.decode.query import Wishes
 from starr.decode.request import Request
 from starr.model.load import Model
-from starr.model.network.transformer import KVBuffer
 
 MOVED = "moved"  # (B, C) float32
 
@@ -36,22 +35,22 @@ class Movement(Guest):
     def serves(cls, request: Request) -> bool:
         return request.cache.measures
 
-    @classmethod
-    def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:
-        return {MOVED: torch.zeros_like(canvas.confidence)}
-
-    def measure(self, canvas: Canvas, buffer: KVBuffer | None) -> Canvas:
+    def plan(self, wishes: Wishes) -> Wishes:
+        canvas, buffer = wishes.canvas, wishes.buffer
+        last = canvas.notes.get(MOVED, torch.zeros_like(canvas.last.confidence))
         if buffer is None:
-            return canvas
-        tokens, length, start = rows_of(self.buffered, canvas.tokens, canvas.length, canvas.start)
+            return replace(wishes, canvas=canvas.noted({MOVED: last}))
+        tokens, length, start = rows_of(self.buffered, canvas.tokens, canvas.length, canvas.rules.start)
         index = columns_of(tokens)
         attend = index < length[:, None]
         most = max(request.length for request in self.requests)
-        where = places(attend & (index >= start[:, None]) & self.own, most).index
+        where = columns_where(attend & (index >= start[:, None]) & self.own, most).index
         moved = self.model.net.moved(tokens.gather(1, where), where, attend, buffer)
-        note = canvas.notes[MOVED].index_put((self.buffered[:, None], where), on_grid(moved.float()))
-        return canvas.noted({MOVED: note})
+        note = last.index_put((self.buffered[:, None], where), on_grid(moved.float()))
+        return replace(wishes, canvas=canvas.noted({MOVED: note}))
 
-    def positions(self, place: int, length: int, width: int) -> int:
-        """One layer over the canvas, as a share of a position each."""
-        return -(-(length - self.requests[self.order.index(place)].start) // self.model.spec.shape.layers)
+    def prepare(self, call: ForwardCall) -> ForwardCall:
+        """Count one layer over the canvas, as a share of a position each."""
+        starts = zip(self.order, self.requests, strict=True)
+        layers = self.model.spec.shape.layers
+        return call.cost_more({row: -(-(call.total[row] - r.start) // layers) for row, r in starts})

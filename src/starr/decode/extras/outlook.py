@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
 
-from starr.decode.canvas import Canvas
 from starr.decode.extras.base import Guest
+from starr.decode.query import Wishes
 from starr.decode.request import Request
 
-WATCHED, PLANNED = "watched", "planned"  # (B, C) bool and (B,) int64
+if TYPE_CHECKING:
+    from starr.model.load import Model
+
+PLANNED = "planned"  # (B,) int64
 
 
 class Outlook(Guest):
@@ -20,17 +24,20 @@ class Outlook(Guest):
     Note ``planned``: the steps that the row would take without revocations, max_forwards or one for each mask.
     """
 
+    def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
+        super().__init__(model, requests, rows)
+        planned = [r.step_limit if r.options.max_forwards else sum(r.masked) for r in requests]
+        self.planned = torch.tensor(planned, device=model.device)
+        watched = [(row, span) for row, r in enumerate(requests) for rule in r.rules if len(span := rule.watches(r))]
+        self.watched = [(row, slice(span.start, span.stop)) for row, span in watched]
+
     @classmethod
     def serves(cls, request: Request) -> bool:
         return any(len(rule.watches(request)) for rule in request.rules)
 
-    @classmethod
-    def begin(cls, requests: Sequence[Request], canvas: Canvas) -> Mapping[str, Tensor]:
-        places = range(canvas.columns)
-        watched = [[any(at in rule.watches(r) for rule in r.rules) for at in places] for r in requests]
-        planned = [r.step_limit if r.max_forwards else sum(r.masked) for r in requests]
-        device = canvas.step.device
-        return {WATCHED: torch.tensor(watched, device=device), PLANNED: torch.tensor(planned, device=device)}
-
-    def observes(self, canvas: Canvas, wanted: Tensor) -> Tensor:
-        return wanted | (canvas.notes[WATCHED] & ~canvas.frozen)
+    def plan(self, wishes: Wishes) -> Wishes:
+        canvas = wishes.canvas.noted({PLANNED: self.planned})
+        watched = torch.zeros_like(canvas.masked)
+        for row, span in self.watched:
+            watched[row, span] = True
+        return replace(wishes, canvas=canvas).add(observed=watched & ~canvas.frozen)

@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
 
-from starr.decode.canvas import Canvas
 from starr.decode.extras.base import Guest
+from starr.decode.query import Wishes
 from starr.decode.request import Request
 from starr.decode.stops.base import Ruled, StopRule
 from starr.model.load import Model
@@ -32,11 +31,12 @@ class SecondLook(Guest):
     def serves(cls, request: Request) -> bool:
         return request.cache.buffered and bool(looking([request]))
 
-    def query(self, canvas: Canvas, query: Tensor) -> Tensor:
+    def plan(self, wishes: Wishes) -> Wishes:
+        canvas = wishes.canvas
         for rule, rows in self.rules:
             near = rule.nears(canvas, self.eos_ids) & rows
-            query = query | (near[:, None] & canvas.valid)
-        return query
+            wishes = wishes.add(query=near[:, None] & canvas.valid)
+        return wishes
 
 
 def looking(requests: Sequence[Request]) -> list[StopRule]:

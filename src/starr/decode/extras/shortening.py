@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import ClassVar
 
 from torch import Tensor
 
 from starr.decode.canvas import Canvas
+from starr.decode.enforce import Step
 from starr.decode.extras.base import Guest
 from starr.decode.request import Request
-from starr.decode.view import Decision
 
 
 class Shortening(Guest):
@@ -18,13 +19,15 @@ class Shortening(Guest):
     Rows that no end-of-text ends, and rows with a constraint, which reckons with the whole canvas, keep their length.
     """
 
+    name: ClassVar[str] = "shortening"
+
     @classmethod
     def serves(cls, request: Request) -> bool:
-        return request.strategy.shortens() and request.ends and request.constraint is None
+        return super().serves(request) and request.ends and request.constraint is None
 
-    def apply(self, canvas: Canvas, decision: Decision) -> Canvas:
-        wanted = decision.extras["cut"].index_select(0, self.rows)
-        until = (canvas.window_start[self.rows] + wanted).minimum(canvas.length[self.rows])
+    def apply(self, canvas: Canvas, step: Step) -> Canvas:
+        wanted = step.decision.extras["cut"].index_select(0, self.rows)
+        until = (canvas.window.start[self.rows] + wanted).minimum(canvas.length[self.rows])
         length = canvas.length.index_copy(0, self.rows, until.where(wanted > 0, canvas.length[self.rows]))
         return shortened(canvas, length)
 
@@ -38,6 +41,6 @@ def shortened(canvas: Canvas, length: Tensor) -> Canvas:
         masked=canvas.masked & ~gone,
         frozen=canvas.frozen | gone,
         changed=canvas.changed & ~gone,
-        window_end=canvas.window_end.minimum(length),
+        window=replace(canvas.window, end=canvas.window.end.minimum(length)),
         goal=canvas.goal.minimum(length),
     )

@@ -14,7 +14,7 @@ next forward computes every position, and only such a one ends the run early.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import torch
@@ -94,12 +94,6 @@ class PerformanceIce(Ice):
     threshold: float = option(0.9, "mean confidence of the answer that ends the run", low=0.0, high=2.0)
 
 
-def ice(text: str | Ice, *, fill: bool = False) -> Ice:
-    """ICE from its text form, e.g. ``ice-pp:steps=4``; ``fill`` switches that option on."""
-    found = ICES.parse(text)
-    return replace(found, fill=True) if fill else found
-
-
 def ices() -> list[Entry[Ice]]:
     """All templates, by name, with paper, options and defaults."""
     return ICES.all()
@@ -134,7 +128,7 @@ class Answer(StopRule):
         why = None
         if request.block_length is not None:
             why = "it watches the whole canvas, and block_length shows only part of it"
-        elif request.strategy.moves_end:
+        elif request.strategy.scope == "moving":
             why = f"{request.strategy.name} moves the end of the window"
         if why:
             raise InputError(f"In-place prompting cannot be used: {why}.", hint="Leave one of them out.", param="ice")
@@ -163,9 +157,11 @@ class Answer(StopRule):
 
     def nears(self, canvas: Canvas, eos_ids: Tensor) -> Tensor:
         """Only positions of the window that were seen count; before the first forward there are none."""
-        place = canvas.column_index - canvas.start[:, None]
-        answer = canvas.masked & canvas.seen & (place >= self.start)
-        return answer.any(dim=1) & self.sure(canvas.confidence, answer & ~torch.isin(canvas.proposal, eos_ids))
+        place = canvas.column_index - canvas.rules.start[:, None]
+        answer = canvas.masked & canvas.last.seen & (place >= self.start)
+        return answer.any(dim=1) & self.sure(
+            canvas.last.confidence, answer & ~torch.isin(canvas.last.proposal, eos_ids)
+        )
 
     def judge(self, view: StepView, moment: Moment) -> Verdict:
         answer = self.answer(view, moment)

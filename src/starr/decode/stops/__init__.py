@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Sequence
 
 from starr.decode.stops.base import STOPS, StopRule
 from starr.named import Entry
+from starr.plugins import import_members
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+import_members(__name__, __path__)
 
 
 def stop_rules(given: str | StopRule | Sequence[str | StopRule]) -> tuple[StopRule, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -109,14 +109,6 @@ class StopRule:
 
 
 STOPS: Registry[StopRule] = Registry("stop rule", StopRule, "starr.stops")
-R = TypeVar("R", bound=StopRule)
-
-
-def register(cls: type[R]) -> type[R]:
-    """Register a stop rule under its ``name``."""
-    STOPS.add(cls)
-    return cls
-
 
 Ruled = tuple[StopRule, Tensor]
 """A rule and the rows (B,) bool that it is for."""
@@ -134,12 +126,12 @@ def consult(
     ended, ending = torch.isin(view.tokens, eos_ids) & view.held, torch.isin(view.proposal, eos_ids)
     whole = Whole(
         planned=canvas.notes.get("planned", canvas.limit),
-        position=canvas.column_index - canvas.start[:, None],
+        position=canvas.column_index - canvas.rules.start[:, None],
         open=canvas.valid & ~canvas.frozen,
         masked=canvas.masked,
-        gap=canvas.gap,
+        gap=canvas.last.gap,
     )
-    fresh, offset = (query | ~canvas.valid).all(dim=1), canvas.window_start - canvas.start
+    fresh, offset = (query | ~canvas.valid).all(dim=1), canvas.window.start - canvas.rules.start
     moment = Moment(canvas.total, canvas.limit, offset, ended, ending, fresh, whole)
     return scoped(rules, view, moment), judged(rules, view, moment)
 
@@ -155,7 +147,7 @@ def scoped(rules: Sequence[Ruled], view: StepView, moment: Moment) -> StepView:
 
 
 def judged(rules: Sequence[Ruled], view: StepView, moment: Moment) -> Verdict:
-    """The first rule to end a row has its way."""
+    """The first matching rule wins."""
     end, drop = torch.zeros_like(moment.last), torch.zeros_like(moment.last)
     commit = torch.zeros_like(view.masked)
     for rule, rows in rules:

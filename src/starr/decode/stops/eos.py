@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from torch import Tensor
 
-from starr.decode.stops.base import Moment, StopRule, register
+from starr.decode.stops.base import Moment, StopRule
 from starr.decode.view import StepView
 from starr.errors import InputError
+from starr.plugins import register
 
 if TYPE_CHECKING:
     from starr.decode.request import Request

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from starr.decode.stops.base import Moment, StopRule, Verdict, register
+from starr.decode.stops.base import Moment, StopRule, Verdict
 from starr.decode.view import StepView
 from starr.named import option
+from starr.plugins import register
 
 if TYPE_CHECKING:
     from starr.decode.request import Request

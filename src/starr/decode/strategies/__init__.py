@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-import sys
-from types import ModuleType
-
-from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import STRATEGIES
+from starr.decode.strategies.base import STRATEGIES, Strategy
 from starr.named import Entry
+from starr.plugins import import_members
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+import_members(__name__, __path__)
 
 
 def strategy(text: str | Strategy) -> Strategy:
@@ -23,13 +17,3 @@ def strategy(text: str | Strategy) -> Strategy:
 def strategies() -> list[Entry[Strategy]]:
     """All strategies, by name, with paper, options and defaults."""
     return STRATEGIES.all()
-
-
-class _Callable(ModuleType):
-    """The package and the public function share the name ``starr.decode.strategies``: let both work."""
-
-    def __call__(self, text: str | Strategy) -> Strategy:
-        return strategy(text)
-
-
-sys.modules[__name__].__class__ = _Callable

@@ -21,9 +21,10 @@ from torch import Tensor
 from starr.decode.ranking import best_of, with_best
 from starr.decode.strategies.base import KnownModel, Strategy
 from starr.decode.strategies.ids import check_ids, ids_text, is_one_of, parse_ids
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import NEAR, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -33,8 +34,9 @@ class AdaBlock(Strategy):
 
     name: ClassVar[str] = "adablock"
     paper: ClassVar[str] = "AdaBlock-dLLM, arXiv:2509.26432"
+    sweep: ClassVar[Sweep] = Sweep(NEAR)
     keeps: ClassVar[frozenset[str]] = frozenset({"length"})
-    moves_end: ClassVar[bool] = True
+    scope: ClassVar[str] = "moving"
     tau: float = option(0.9, "commit where confidence is at least this", low=0.0, high=2.0)
     delimiter_tau: float = option(0.3, "confidence a delimiter needs to end the block", low=0.0)
     share: float = option(0.25, "how far ahead to look for it, as a share of the canvas", low=0.0, high=1.0)

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import Scheduled
+from starr.decode.strategies.sweep import FIXED, Sweep
 from starr.decode.view import StepView
+from starr.plugins import register
 
 
 @register
@@ -19,6 +20,7 @@ class Confidence(Scheduled):
 
     name: ClassVar[str] = "confidence"
     paper: ClassVar[str] = "LLaDA, arXiv:2502.09992"
+    sweep: ClassVar[Sweep] = Sweep(FIXED, "steps", (1, 2, 4, 8))
 
     def score(self, view: StepView) -> Tensor:
         return view.sureness

@@ -18,9 +18,10 @@ from torch import Tensor
 from starr.decode.confidence import on_grid
 from starr.decode.ranking import with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -30,6 +31,7 @@ class Credit(Strategy):
 
     name: ClassVar[str] = "credit"
     paper: ClassVar[str] = "CreditDecoding, arXiv:2510.06133"
+    sweep: ClassVar[Sweep] = Sweep(SURE)
     signals: ClassVar[frozenset[str]] = frozenset({"distribution"})
     tau: float = option(0.9, "commit where the fused confidence is at least this", low=0.0, high=2.0)
     alpha: float = option(0.7, "weight of the credit in the logits", low=0.0)

@@ -16,6 +16,7 @@ A growing step commits nothing. Ties go to the lower position. There is no room 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -26,9 +27,10 @@ from starr.decode.ranking import best_of, with_best
 from starr.decode.strategies.base import KnownModel, Strategy
 from starr.decode.strategies.blocks import in_first_block
 from starr.decode.strategies.ids import check_ids, ids_text, is_one_of, parse_ids
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import NEAR, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -38,8 +40,9 @@ class Daedal(Strategy):
 
     name: ClassVar[str] = "daedal"
     paper: ClassVar[str] = "DAEDAL, arXiv:2508.00819"
+    sweep: ClassVar[Sweep] = Sweep(NEAR)
     signals: ClassVar[frozenset[str]] = frozenset({"room"})
-    moves_end: ClassVar[bool] = True
+    scope: ClassVar[str] = "moving"
     tau: float = option(0.9, "commit where confidence is above this", low=0.0, high=2.0)
     block: int = option(32, "positions decoded together, if the request has no block length", low=1)
     expand: int = option(8, "masks appended, or put in place of one", low=2, high=4096)
@@ -55,8 +58,8 @@ class Daedal(Strategy):
         super().__post_init__()
         parse_ids(self.ends, "daedal: ends")
 
-    def grows(self) -> int:
-        return max(self.expand, self.tail)
+    def needs(self) -> Mapping[str, float]:
+        return {"growth": max(self.expand, self.tail)}
 
     def bind(self, model: KnownModel) -> Self:
         """A copy whose ``auto`` end-of-text ids are the model's."""

@@ -15,9 +15,10 @@ import torch
 from torch import Tensor
 
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import FIXED, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 def dilated_levels(width: Tensor, size: int, base: int) -> Tensor:
@@ -49,6 +50,7 @@ class Dus(Strategy):
 
     name: ClassVar[str] = "dus"
     paper: ClassVar[str] = "DUS, arXiv:2506.19037"
+    sweep: ClassVar[Sweep] = Sweep(FIXED, "base", (2, 3, 4, 8))
     base: int = option(2, "each level's stride is the last one divided by this", low=2)
     skip: float = option(0.3, "positions below this confidence wait for the next level", low=0.0, high=1.0)
 

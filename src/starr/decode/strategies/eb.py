@@ -14,9 +14,10 @@ from typing import ClassVar
 import torch
 
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -26,6 +27,7 @@ class EntropyBound(Strategy):
 
     name: ClassVar[str] = "eb"
     paper: ClassVar[str] = "EB-Sampler, arXiv:2505.24857"
+    sweep: ClassVar[Sweep] = Sweep(SURE, "gamma", (0.01, 0.03, 0.1, 1.0))
     signals: ClassVar[frozenset[str]] = frozenset({"entropy"})
     gamma: float = option(0.1, "bound on the joint entropy; inf commits everything", low=0.0)
     unit: str = option("nats", "unit of gamma", choices=("nats", "bits"))

@@ -9,6 +9,7 @@ tokens).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,9 +17,10 @@ import torch
 
 from starr.decode.ranking import with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import REVOKE, Sweep
 from starr.decode.view import Carry, Decision, StepView, actions
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -28,7 +30,7 @@ class Edit(Strategy):
 
     name: ClassVar[str] = "edit"
     paper: ClassVar[str] = "LLaDA2.1 (token-to-token editing)"
-    extra_steps: ClassVar[int] = 16
+    sweep: ClassVar[Sweep] = Sweep(REVOKE)
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "quality": {"tau": 0.7, "edit": 0.5},
         "speed": {"tau": 0.5, "edit": 0.0},
@@ -41,8 +43,8 @@ class Edit(Strategy):
         """Every step with masks commits one, and nothing is revoked."""
         return masks
 
-    def penalises(self) -> float:
-        return self.penalty
+    def needs(self) -> Mapping[str, float]:
+        return {"repetition": self.penalty, "extra_steps": 16}
 
     def revokes(self) -> bool:
         return True

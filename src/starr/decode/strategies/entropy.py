@@ -7,10 +7,11 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import Scheduled
+from starr.decode.strategies.sweep import FIXED, TOKENS_PER_STEP, Sweep
 from starr.decode.view import StepView
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -20,6 +21,7 @@ class Entropy(Scheduled):
 
     name: ClassVar[str] = "entropy"
     paper: ClassVar[str] = "Dream, arXiv:2508.15487"
+    sweep: ClassVar[Sweep] = Sweep(FIXED, "steps", TOKENS_PER_STEP)
     signals: ClassVar[frozenset[str]] = frozenset({"entropy"})
     schedule: str = option("dream", "whose schedule: dream by time, llada evenly", choices=("dream", "llada"))
 

@@ -14,9 +14,10 @@ from torch import Tensor
 
 from starr.decode.ranking import rank_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 def released_count(fails: Tensor, rank: Tensor, masks: Tensor) -> Tensor:
@@ -32,6 +33,7 @@ class Factor(Strategy):
 
     name: ClassVar[str] = "factor"
     paper: ClassVar[str] = "Fast-dLLM, arXiv:2505.22618"
+    sweep: ClassVar[Sweep] = Sweep(SURE, "factor", (0.25, 0.5, 1.0, 2.0))
     factor: float = option(1.0, "f: larger commits more per step", low=0.0, high=1e6)
     bug_compatible: bool = option(False, "as the public code: a failing last rank is committed too, and ties pass")
 

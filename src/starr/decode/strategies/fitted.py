@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 import torch
 
-from starr.decode.strategies.base import KnownModel
+from starr.decode.strategies.base import KnownModel, Strategy
 from starr.errors import InputError
 
 Fitted = TypeVar("Fitted")
+S = TypeVar("S", bound=Strategy)
 Parse = Callable[[dict[str, Any], str], Fitted]  # a file's content and its name to what was fitted
 
 
@@ -47,6 +48,17 @@ def on_device(fitted: Fitted, model: KnownModel) -> Fitted:
     tensors = {part.name: value for part in parts if isinstance(value := getattr(fitted, part.name), torch.Tensor)}
     moved: Fitted = replace(fitted, **{name: value.to(device) for name, value in tensors.items()})  # type: ignore[type-var]
     return moved
+
+
+def bind_fitted(strategy: S, model: KnownModel, fitted: Any, what: str, hint: str) -> S:
+    """A copy of a strategy with what was fitted and the model's end-of-text ids; refused on another model.
+
+    The strategy is a dataclass with the fields ``fitted``, ``ends`` and ``foreign``, which allows another model.
+    """
+    if not getattr(strategy, "foreign", False):
+        check_fitted_on(model, fitted.fitted_on, what, hint)
+    bound: S = replace(strategy, fitted=on_device(fitted, model), ends=model.spec.eos_ids)  # type: ignore[type-var]
+    return bound
 
 
 def check_fitted_on(model: KnownModel, fitted_on: Mapping[str, Any], what: str, hint: str) -> None:

@@ -15,6 +15,7 @@ is ``confidence`` then.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -23,9 +24,10 @@ from torch import Tensor
 
 from starr.decode.ranking import rank_of, top_of
 from starr.decode.strategies.confidence_topk import Confidence
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import FIXED, TOKENS_PER_STEP, Sweep
 from starr.decode.view import DRAFT, DRAFT_TOKEN, Carry, Decision, StepView, commits, draft_notes
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -35,11 +37,12 @@ class FreeDave(Confidence):
 
     name: ClassVar[str] = "freedave"
     paper: ClassVar[str] = "FreeDave, arXiv:2510.00294"
+    sweep: ClassVar[Sweep] = Sweep(FIXED, "steps", TOKENS_PER_STEP)
     signals: ClassVar[frozenset[str]] = frozenset({DRAFT})
     drafts: int = option(4, "states in one forward: the canvas and drafts - 1 guesses of what follows", low=1, high=64)
 
-    def states(self) -> int:
-        return self.drafts
+    def needs(self) -> Mapping[str, float]:
+        return {"drafts": self.drafts - 1}
 
     def begin(self, view: StepView) -> Carry:
         return {**super().begin(view), "done": torch.zeros_like(view.step)}

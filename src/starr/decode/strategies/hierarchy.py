@@ -19,9 +19,10 @@ from torch import Tensor
 
 from starr.decode.ranking import top_of, with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import NEAR, Sweep
 from starr.decode.view import Carry, Decision, StepView, actions, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -31,6 +32,7 @@ class Hierarchy(Strategy):
 
     name: ClassVar[str] = "hierarchy"
     paper: ClassVar[str] = "dInfer, arXiv:2510.08666"
+    sweep: ClassVar[Sweep] = Sweep(NEAR)
     tau: float = option(0.9, "commit where confidence is above this", low=0.0, high=2.0)
     low: float = option(0.4, "confidence that the best of a run of masks must exceed", low=0.0, high=2.0)
     revoke: bool = option(False, "also revoke held tokens the model has become unsure of")

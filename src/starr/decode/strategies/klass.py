@@ -23,9 +23,10 @@ from starr.decode.confidence import on_grid
 from starr.decode.ranking import best_of, top_of
 from starr.decode.strategies.base import Strategy
 from starr.decode.strategies.blocks import in_first_block
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 EPSILON = 1e-12
 
@@ -37,8 +38,9 @@ class Klass(Strategy):
 
     name: ClassVar[str] = "klass"
     paper: ClassVar[str] = "KLASS, arXiv:2511.05664"
+    sweep: ClassVar[Sweep] = Sweep(SURE, "tau", (0.9, 0.75, 0.6, 0.3))
     signals: ClassVar[frozenset[str]] = frozenset({"distribution"})
-    looks_ahead: ClassVar[bool] = True
+    scope: ClassVar[str] = "ahead"
     presets: ClassVar[dict[str, dict[str, float]]] = {
         "gsm8k": {"tau": 0.6, "kappa": 0.015},
         "math": {"tau": 0.6, "kappa": 0.01},

@@ -15,10 +15,11 @@ from torch.nn import functional
 
 from starr.decode.ranking import with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import NEAR, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -28,6 +29,7 @@ class LocalLeap(Strategy):
 
     name: ClassVar[str] = "localleap"
     paper: ClassVar[str] = "LocalLeap, arXiv:2510.07081"
+    sweep: ClassVar[Sweep] = Sweep(NEAR, "relaxed", (0.85, 0.75, 0.65, 0.5))
     tau: float = option(0.9, "commit where confidence is at least this; such positions are anchors", low=0.0, high=2.0)
     relaxed: float = option(0.75, "confidence that is enough near an anchor; at most tau", low=0.0, high=2.0)
     radius: int = option(4, "how far an anchor reaches, in positions", low=0)

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from starr.decode.confidence import SURE, on_logit_grid
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import Scheduled
+from starr.decode.strategies.sweep import FIXED, TOKENS_PER_STEP, Sweep
 from starr.decode.view import StepView
+from starr.plugins import register
 
 
 @register
@@ -25,6 +26,7 @@ class Margin(Scheduled):
 
     name: ClassVar[str] = "margin"
     paper: ClassVar[str] = "Dream, arXiv:2508.15487"
+    sweep: ClassVar[Sweep] = Sweep(FIXED, "steps", TOKENS_PER_STEP)
     signals: ClassVar[frozenset[str]] = frozenset({"margin", "gap"})
 
     def score(self, view: StepView) -> Tensor:

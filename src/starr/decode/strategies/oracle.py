@@ -1,6 +1,6 @@
 """A rule that knows the text that will be written, to measure the most that a rule without that knowledge could gain.
 
-It is no strategy for users and has no name in the registry: ``starr.evals.limit`` gives it the text of another run.
+It is no strategy for users and has no name in the registry: ``starr.research.limit`` gives it the text of another run.
 """
 
 from __future__ import annotations

@@ -12,10 +12,11 @@ from typing import ClassVar
 
 from starr.decode.ranking import with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import dream_chance, steps_per_window
+from starr.decode.strategies.sweep import FIXED, TOKENS_PER_STEP, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -25,6 +26,7 @@ class Origin(Strategy):
 
     name: ClassVar[str] = "origin"
     paper: ClassVar[str] = "Dream, arXiv:2508.15487"
+    sweep: ClassVar[Sweep] = Sweep(FIXED, "steps", TOKENS_PER_STEP)
     signals: ClassVar[frozenset[str]] = frozenset({"noise"})
     steps: int | None = option(None, "steps over all windows; none takes as many as the window has positions", low=1)
     eps: float = option(0.001, "where time ends", low=0.0, high=0.5)

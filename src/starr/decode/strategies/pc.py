@@ -23,11 +23,12 @@ import torch
 from torch import Tensor
 
 from starr.decode.strategies.base import KnownModel
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import Scheduled
+from starr.decode.strategies.sweep import FIXED, TOKENS_PER_STEP, Sweep
 from starr.decode.view import StepView
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -37,6 +38,7 @@ class PCSampler(Scheduled):
 
     name: ClassVar[str] = "pc"
     paper: ClassVar[str] = "PC-Sampler, arXiv:2508.13021"
+    sweep: ClassVar[Sweep] = Sweep(FIXED, "steps", TOKENS_PER_STEP)
     files: ClassVar[frozenset[str]] = frozenset({"frequencies"})
     decay: float = option(0.25, "how fast the score falls with the position in the window", low=0.0)
     clip: float = option(10.0, "upper bound on confidence times information", low=0.0)

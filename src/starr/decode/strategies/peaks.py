@@ -16,10 +16,11 @@ from torch.nn import functional
 
 from starr.decode.ranking import with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import NEAR, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -29,6 +30,7 @@ class Peaks(Strategy):
 
     name: ClassVar[str] = "peaks"
     paper: ClassVar[str] = "this project"
+    sweep: ClassVar[Sweep] = Sweep(NEAR, "high")
     high: float = option(0.9, "commit where confidence is at least this", low=0.0, high=2.0)
     low: float = option(0.5, "confidence that is enough for the most confident position nearby", low=0.0, high=2.0)
     radius: int = option(4, "how many positions on either side are nearby", low=0)

@@ -20,9 +20,10 @@ from torch.nn import functional
 
 from starr.decode.ranking import with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import NEAR, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -32,6 +33,7 @@ class R2(Strategy):
 
     name: ClassVar[str] = "r2"
     paper: ClassVar[str] = "R2-dLLM, arXiv:2604.18995"
+    sweep: ClassVar[Sweep] = Sweep(NEAR)
     tau: float = option(0.9, "commit where confidence is at least this", low=0.0, high=2.0)
     cluster: int = option(3, "positions of a cluster", low=1, high=64)
     decoded: int = option(1, "at most this many of a cluster may be decoded", low=0)

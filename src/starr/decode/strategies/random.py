@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import Scheduled
+from starr.decode.strategies.sweep import FIXED, TOKENS_PER_STEP, Sweep
 from starr.decode.view import StepView
+from starr.plugins import register
 
 
 @register
@@ -19,6 +20,7 @@ class Random(Scheduled):
 
     name: ClassVar[str] = "random"
     paper: ClassVar[str] = "LLaDA, arXiv:2502.09992"
+    sweep: ClassVar[Sweep] = Sweep(FIXED, "steps", TOKENS_PER_STEP)
     signals: ClassVar[frozenset[str]] = frozenset({"noise"})
 
     def score(self, view: StepView) -> Tensor:

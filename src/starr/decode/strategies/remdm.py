@@ -25,11 +25,12 @@ import torch
 from torch import Tensor
 
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import steps_per_window
+from starr.decode.strategies.sweep import REVOKE, TOKENS_PER_STEP, Sweep
 from starr.decode.view import Carry, Decision, StepView, actions
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 ETA = {"cap": 0.008, "rescale": 0.015, "loop": 0.02}
 
@@ -41,6 +42,7 @@ class ReMDM(Strategy):
 
     name: ClassVar[str] = "remdm"
     paper: ClassVar[str] = "ReMDM, arXiv:2503.00307"
+    sweep: ClassVar[Sweep] = Sweep(REVOKE, "steps", TOKENS_PER_STEP)
     signals: ClassVar[frozenset[str]] = frozenset({"noise"})
     variant: str = option("cap", "how the probability of revoking is set", choices=("cap", "rescale", "conf", "loop"))
     eta: float | None = option(

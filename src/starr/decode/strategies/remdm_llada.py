@@ -13,9 +13,10 @@ from typing import ClassVar
 
 from starr.decode.ranking import best_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import REVOKE, Sweep
 from starr.decode.view import Carry, Decision, StepView, actions
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -25,6 +26,7 @@ class ReMDMForLLaDA(Strategy):
 
     name: ClassVar[str] = "remdm_llada"
     paper: ClassVar[str] = "ReMDM, arXiv:2503.00307, deterministic"
+    sweep: ClassVar[Sweep] = Sweep(REVOKE, "loops", (4, 8, 16, 32))
     share: float = option(0.875, "share of the masks that is decoded first", low=0.0, high=0.999)
     loops: int = option(32, "how often a token is revoked", low=0, high=1024)
 

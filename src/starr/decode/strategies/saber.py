@@ -23,9 +23,10 @@ from torch import Tensor
 from starr.decode.confidence import resolved
 from starr.decode.ranking import top_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import REVOKE, Sweep
 from starr.decode.view import Carry, Decision, StepView, actions
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -35,8 +36,9 @@ class Saber(Strategy):
 
     name: ClassVar[str] = "saber"
     paper: ClassVar[str] = "Saber, arXiv:2510.18165"
+    sweep: ClassVar[Sweep] = Sweep(REVOKE, "least", (1, 2, 3, 4))
     keeps: ClassVar[frozenset[str]] = frozenset({"ever", "with", "last", "known"})
-    looks_back: ClassVar[bool] = True
+    scope: ClassVar[str] = "back"
     least: int = option(2, "n: commit at least this many in a step", low=1)
     backtrack: int = option(8, "revoke one token per this many commits (and at least n // 2)", low=1)
 

@@ -19,9 +19,10 @@ from torch import Tensor
 
 from starr.decode.ranking import best_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import NEAR, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -31,6 +32,7 @@ class SlowFast(Strategy):
 
     name: ClassVar[str] = "slowfast"
     paper: ClassVar[str] = "SlowFast Sampling, arXiv:2506.10848"
+    sweep: ClassVar[Sweep] = Sweep(NEAR, "tau_fast")
     presets: ClassVar[dict[str, dict[str, float]]] = {"dream": {"tau_reach": 0.1, "tau_slow": 0.8}}
     explore: int = option(6, "steps of every slow phase", low=1)
     tau_reach: float = option(0.3, "a span may reach to the farthest confidence of at least this", low=0.0, high=2.0)

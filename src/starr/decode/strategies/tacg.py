@@ -20,9 +20,10 @@ from torch import Tensor
 from starr.decode.confidence import on_grid
 from starr.decode.ranking import best_of, top_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 LOWEST = -1e4
 """Stands for -inf, whose differences would not be numbers."""
@@ -35,6 +36,7 @@ class Tacg(Strategy):
 
     name: ClassVar[str] = "tacg"
     paper: ClassVar[str] = "TACG, arXiv:2607.03236"
+    sweep: ClassVar[Sweep] = Sweep(SURE)
     signals: ClassVar[frozenset[str]] = frozenset({"distribution"})
     presets: ClassVar[dict[str, dict[str, float]]] = {"humaneval": {"rerank": 2.0, "floor": 0.74, "escape": 0.96}}
     tau: float = option(0.9, "candidates have a confidence above this", low=0.0, high=2.0)

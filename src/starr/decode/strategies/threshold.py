@@ -20,10 +20,11 @@ from torch import Tensor
 
 from starr.decode.ranking import top_of, with_best
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.strategies.schedule import share_of_step
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.named import option
+from starr.plugins import register
 
 QUOTA = ("llada2", "sdar")
 
@@ -35,6 +36,7 @@ class Threshold(Strategy):
 
     name: ClassVar[str] = "threshold"
     paper: ClassVar[str] = "Fast-dLLM, arXiv:2505.22618"
+    sweep: ClassVar[Sweep] = Sweep(SURE)
     tau: float = option(0.9, "commit where confidence is at least this", low=0.0, high=2.0)
     origin: str = option(
         "fast_dllm",

@@ -11,6 +11,7 @@ revokes fewer than the last one drafted, so after k steps at least k tokens stan
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,9 +20,10 @@ from torch import Tensor
 
 from starr.decode.ranking import best_of, top_of
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import REVOKE, Sweep
 from starr.decode.view import Carry, Decision, StepView, actions
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -31,6 +33,7 @@ class Wino(Strategy):
 
     name: ClassVar[str] = "wino"
     paper: ClassVar[str] = "WINO, arXiv:2507.18578"
+    sweep: ClassVar[Sweep] = Sweep(REVOKE, "tau_draft", (0.8, 0.7, 0.6, 0.4))
     signals: ClassVar[frozenset[str]] = frozenset({"shadow"})
     presets: ClassVar[dict[str, dict[str, float]]] = {"humaneval": {"tau_draft": 0.7}, "math": {"tau_draft": 0.7}}
     tau_draft: float = option(0.6, "draft where confidence is above this", low=0.0, high=2.0)
@@ -38,6 +41,9 @@ class Wino(Strategy):
     share: float = option(0.7, "draft at most this share of the masks", low=0.0, high=1.0)
     least: int = option(5, "... or this many, if that is more", low=1)
     most: int = option(20, "... and never more than this many", low=1)
+
+    def needs(self) -> Mapping[str, float]:
+        return {"shadow": 1}
 
     def revokes(self) -> bool:
         return True

@@ -21,11 +21,11 @@ def fenced(text: str, word: str) -> str | None:
     return max(parts, key=len, default=None)
 
 
-def grade_code(strict: str, flexible: str | None, tests: str) -> Grade:
+def grade_code(strict: str, flexible: str | None, tests: str, setup: str = "") -> Grade:
     """strict: the answer where the protocol puts it; flexible: that, or else code found anywhere in the answer."""
-    outcome = run_code(f"{strict}\n{tests}\n")
+    outcome = run_code(strict, tests, setup=setup)
     passed = outcome.passed
     if not passed and flexible is not None:
-        second = run_code(f"{flexible}\n{tests}\n")
+        second = run_code(flexible, tests, setup=setup)
         return Grade(outcome.reason, {"strict": False, "flexible": second.passed})
     return Grade(outcome.reason, {"strict": passed, "flexible": passed})

@@ -1,6 +1,7 @@
-"""Run untrusted Python from a model, and say whether it ran to its end.
+"""Run untrusted Python from a model, and say whether it passes its tests.
 
-Every program gets a child process of its own with a fresh empty folder, an empty environment, no inherited file
+The program's process only answers calls; the tests and the verdict live in a judge's process, which never runs it.
+Every program gets processes of its own with a fresh empty folder, an empty environment, no inherited file
 handles, and limits on CPU, memory, processes, files and wall time. Three layers stand around it:
 
 - namespaces, where kernel and user allow them: no network, no other processes, and a file system of its own that holds
@@ -33,7 +34,9 @@ from typing import Any
 from starr.errors import WorkError
 
 ROOT = str(Path(__file__).parents[3])
-START = "import sys; sys.path.append(sys.argv[1]); from starr.evals.grading.inside.main import main; main()"
+START = (
+    "import sys; sys.path.append(sys.argv[1]); from starr.evals.grading.inside.main import main; main(int(sys.argv[2]))"
+)
 PROCESSES = 16
 FILE_BYTES = 16 * 2**20
 DISK_BYTES = 64 * 2**20
@@ -44,7 +47,7 @@ REFUSAL = errno.EPERM  # the kernel says that this user may not; anything else i
 
 @dataclass(frozen=True, slots=True)
 class CodeRun:
-    """How a program ended: passed means that its last line was reached without an exception."""
+    """How a program ended: passed means that the tests reached their last line without an exception."""
 
     passed: bool
     reason: str
@@ -82,14 +85,17 @@ def permit_weak() -> None:
     Permission.weak = True
 
 
-def run_code(program: str, *, timeout: float = 60.0, memory: int = 512 * 2**20) -> CodeRun:
-    """Run a program (standard library only) in ``memory`` bytes, its children included.
+def run_code(program: str, tests: str, *, setup: str = "", timeout: float = 60.0, memory: int = 512 * 2**20) -> CodeRun:
+    """Run a program (standard library only) in ``memory`` bytes, its children included, and judge it by its tests.
 
-    It has CPU_SECONDS of processor time, so that a busy machine fails nobody, and ``timeout`` seconds on the wall.
+    The tests are Python that asserts; they reach what the program defines as ``program.name``, and only plain values
+    cross: numbers, texts, bytes, None, and lists, tuples, dicts and sets of them. ``setup`` is code that runs with the
+    program, after it. Each side has CPU_SECONDS of processor time, so that a busy machine fails nobody, and both have
+    ``timeout`` seconds on the wall.
     """
     mode = check_isolation().mode
     start = time.perf_counter()
-    verdict = ask(program, mode, timeout, memory)
+    verdict = ask([program, setup], tests, mode, timeout, memory)
     return CodeRun(verdict == "passed", verdict, time.perf_counter() - start)
 
 
@@ -110,19 +116,19 @@ def check_isolation() -> Isolation:
 @functools.cache
 def isolation() -> Isolation:
     """Found by trying once: namespaces, or limits where the kernel does not let this user create them."""
-    answer = converse("", "namespaces", 60.0, 2**29)
+    answer = converse([], "", "namespaces", 60.0, 2**29)
     mode = "namespaces"
     if answer.get("errno") == REFUSAL or sys.platform != "linux":
         mode = "limits"
-        answer = converse("", mode, 60.0, 2**29)
+        answer = converse([], "", mode, 60.0, 2**29)
     if answer.get("verdict") != "passed":
         raise cannot(answer)
     return Isolation(mode, tuple(answer["walls"]))
 
 
-def ask(program: str, mode: str, timeout: float, memory: int, **more: Any) -> str:
+def ask(sources: list[str], tests: str, mode: str, timeout: float, memory: int, **more: Any) -> str:
     """Start one child for one program and return its verdict: ``passed`` or why not."""
-    answer = converse(program, mode, timeout, memory, **more)
+    answer = converse(sources, tests, mode, timeout, memory, **more)
     if "verdict" not in answer:
         raise cannot(answer)
     return str(answer["verdict"])
@@ -137,12 +143,19 @@ def cannot(answer: dict[str, Any]) -> SetupError:
 
 
 def converse(
-    program: str, mode: str, timeout: float, memory: int, *, filters: bool = True, python: str = sys.executable
+    sources: list[str],
+    tests: str,
+    mode: str,
+    timeout: float,
+    memory: int,
+    *,
+    filters: bool = True,
+    python: str = sys.executable,
 ) -> dict[str, Any]:
     """One child's answer: ``verdict`` and ``walls``, or ``failed`` and the ``errno``."""
     with tempfile.TemporaryDirectory(prefix="starr-", ignore_cleanup_errors=True) as folder:
         request = {
-            "program": program,
+            "sources": sources,
             "mode": mode,
             "filters": filters,
             "folder": folder,
@@ -153,9 +166,10 @@ def converse(
             "disk": DISK_BYTES,
             "cpu_seconds": CPU_SECONDS,
         }
+        text = json.dumps(request).encode()
         try:
             child = subprocess.Popen(
-                [python, "-I", "-S", "-c", START, ROOT],
+                [python, "-I", "-S", "-c", START, ROOT, str(len(text))],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -167,7 +181,7 @@ def converse(
         except OSError as error:
             return {"failed": f"no child process: {error}"}
         try:
-            answer, trouble = child.communicate(json.dumps(request).encode(), timeout + GRACE)
+            answer, trouble = child.communicate(text + tests.encode(errors="replace"), timeout + GRACE)
         except subprocess.TimeoutExpired:
             return {"failed": f"no answer within {timeout + GRACE:g} seconds"}
         finally:

@@ -13,8 +13,7 @@ from itertools import combinations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from starr.decode.strings import before_stop
-from starr.evals.run.runs import LIMIT, EvalSettings, Run, request_for
+from starr.evals.run.runs import EvalSettings, Run, requests_for
 from starr.evals.run.store import Sample, Store
 from starr.evals.stats import paired, sure
 from starr.evals.tasks import Item, Task
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from starr.model.load import Model
 
 CHUNK = 64
+Sampler = Callable[["Model", Task, EvalSettings, Sequence[tuple[int, Item]], int], Iterator[Sample]]
+SAMPLERS: dict[str, Sampler] = {}  # how runs are decoded that no strategy's text form names, by their name
 LEAST_SURE = 50  # no early stop before this many samples
 
 Watch = Callable[[Sample], None]
@@ -74,16 +75,14 @@ def known(store: Store, work: Workload, done: int) -> bool:
 def decode_chunk(
     model: Model, task: Task, settings: EvalSettings, run: Run, items: Sequence[tuple[int, Item]], rows: int
 ) -> Iterator[Sample]:
-    """Samples of one run in the order in which they finish; the limit's come from its oracle."""
-    if run.strategy == LIMIT:
-        from starr.evals.limit import limit_samples
-
-        yield from limit_samples(model, task, settings, items, rows)
+    """Samples of one run in the order in which they finish."""
+    if run.strategy in SAMPLERS:
+        yield from SAMPLERS[run.strategy](model, task, settings, items, rows)
         return
-    requests = [(index, item, request_for(model, item, run, settings)) for index, item in items]
-    requests.sort(key=lambda r: len(r[2].tokens))
-    for place, generation, elapsed in decode(model, [r[2] for r in requests], rows):
-        index, item, _ = requests[place]
+    requests = requests_for(model, [item for _, item in items], run, settings)
+    order = sorted(range(len(items)), key=lambda place: len(requests[place].tokens))
+    for place, generation, elapsed in decode(model, [requests[at] for at in order], rows):
+        index, item = items[order[place]]
         yield graded(task, run, index, item, generation, elapsed)
 
 
@@ -116,8 +115,8 @@ def decode(model: Model, requests: Sequence[Request], rows: int) -> Iterator[tup
 
 
 def graded(task: Task, run: Run, index: int, item: Item, generation: Generation, elapsed: float) -> Sample:
-    """The sample of a finished row: its text up to a stop string, its grades and its cost."""
-    text = before_stop(generation.text, task.stops)
+    """The sample of a finished row: its text, its grades and its cost."""
+    text = generation.text
     grade = task.grade(item, text)
     right = grade.scores[task.primary]
     formed = None if task.formed is None else task.formed(item, text)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from starr.errors import InputError
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 FORMS = ("chat", "base")
 DEFAULTS = Options()
 STRIDED = 256
-LIMIT = "limit"  # the oracle's run (``starr.evals.limit``), which no strategy's text form names
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,44 +110,45 @@ class EvalSettings:
 def settings_for(
     model: Model, task: Task, *, form: str | None = None, max_tokens: int | None = None, options: Options = DEFAULTS
 ) -> EvalSettings:
-    """EvalSettings with the task's own length and the form that the model was trained for, unless given."""
+    """EvalSettings with the task's stop strings; its length and the model's own form of prompts are the defaults."""
     chosen = form or ("chat" if model.tokenizer.has_chat else "base")
     dtype = str(model.dtype).removeprefix("torch.")
     prints = fingerprint(model), model.tokenizer.digest
     length = task.max_tokens if max_tokens is None else max_tokens
-    return EvalSettings(task.name, model.name, *prints, dtype, chosen, replace(options, max_tokens=length))
+    own = replace(options, max_tokens=length, stop=task.stops)
+    return EvalSettings(task.name, model.name, *prints, dtype, chosen, own)
 
 
 def fingerprint(model: Model) -> str:
     """A short hash over name, shape and STRIDED values of every weight, from its first to its last."""
     import torch
 
-    from starr.model.finite import strided
+    from starr.model.load import sample_values
 
     found = hashlib.sha256()
     for name, weight in model.net.named_parameters():
         found.update(f"{name} {tuple(weight.shape)} ".encode())
-        found.update(strided(weight, STRIDED).to("cpu", torch.float32).numpy().tobytes())
+        found.update(sample_values(weight, STRIDED).to("cpu", torch.float32).numpy().tobytes())
     return found.hexdigest()[:12]
 
 
-def request_for(model: Model, item: Item, run: Run, settings: EvalSettings, *, trace: bool = False) -> Request:
-    """The row that decodes an item's answer."""
-    from starr.api import prompt_tokens, request_of
+def requests_for(
+    model: Model, items: Iterable[Item], run: Run, settings: EvalSettings, *, trace: bool = False
+) -> list[Request]:
+    """The rows that decode the answers to some items."""
+    from starr.api import build_requests
 
-    if settings.form == "chat":
-        tokens = model.tokenizer.chat([{"role": "user", "content": item.chat}]) + model.tokenizer.encode(item.prefix)
-    else:
-        tokens, _ = prompt_tokens(model, item.prompt, False)
-    options = replace(
-        settings.options,
-        strategy=run.strategy,
-        cache=run.cache,
-        block_length=run.block_length,
-        ice=run.ice,
-        trace=trace,
-    )
-    return request_of(model, tokens, options)
+    options = replace(settings.options, trace=trace, **asdict(run))
+    return build_requests(model, [tokens_of(model, item, settings.form) for item in items], options)
+
+
+def tokens_of(model: Model, item: Item, form: str) -> list[int]:
+    """The tokens of an item's prompt."""
+    from starr.decode.prompts.prepare import encode_prompt
+
+    if form == "chat":
+        return model.tokenizer.chat([{"role": "user", "content": item.chat}]) + model.tokenizer.encode(item.prefix)
+    return encode_prompt(model, item.prompt, False)[0]
 
 
 def parse_shard(text: str | None) -> tuple[int, int] | None:

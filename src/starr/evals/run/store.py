@@ -148,7 +148,10 @@ def lock(path: Path) -> IO[str]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file under another name and rename it, so that a full disk leaves the old one as it was."""
+    """Write a file under another name and rename it, so that a full disk leaves the old one; a device is written to."""
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf8")
+        return
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("w", encoding="utf8") as file:

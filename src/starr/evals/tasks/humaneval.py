@@ -39,6 +39,7 @@ def item(row: Row) -> Item:
 def grade(item: Item, text: str) -> Grade:
     """strict: the prompt continued by the text; flexible: also a whole function in a fence."""
     prompt, name = item.facts["prompt"], item.facts["entry_point"]
-    tests = f"{item.facts['test']}\ncheck({name})"
+    helpers = f"{prompt}\n    pass\n{name} = program.{name}"  # the tests use what the prompt defines
+    tests = f"{helpers}\n{item.facts['test']}\ncheck({name})"
     block = fenced(text, f"def {name}")
     return grade_code(prompt + before_fence(text), None if block is None else f"{prompt}\n    pass\n{block}", tests)

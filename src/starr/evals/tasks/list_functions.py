@@ -50,7 +50,7 @@ def grade(problem: Problem, text: str) -> bool:
     """Whether the function in ``text`` passes all hidden tests in the sandbox."""
     from starr.evals.grading.sandbox import run_code
 
-    return run_code(test_program(problem, text)).passed
+    return run_code(extract_code(text), write_tests(problem)).passed
 
 
 def formed(problem: Problem, text: str) -> bool:
@@ -59,10 +59,9 @@ def formed(problem: Problem, text: str) -> bool:
     return extract_code(text).strip() in {write_function(style, chain) for style in STYLES}
 
 
-def test_program(problem: Problem, text: str) -> str:
-    """The answer's code followed by one assertion per hidden test."""
-    checks = [f"assert f(*{arguments!r}) == {expected!r}" for arguments, expected in problem.tests]
-    return "\n".join([extract_code(text), *checks, ""])
+def write_tests(problem: Problem) -> str:
+    """One assertion per hidden test."""
+    return "\n".join(f"assert program.f(*{arguments!r}) == {expected!r}" for arguments, expected in problem.tests)
 
 
 def extract_code(text: str) -> str:

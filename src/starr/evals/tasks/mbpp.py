@@ -5,9 +5,10 @@ The shots are problems 2, 3 and 4 of the prompt split.
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
-from starr.decode.strings import before_stop
+from starr.decode.text import before_stop
 from starr.evals.grading.code import before_fence, fenced, grade_code
 from starr.evals.tasks import Grade, Item, Task
 from starr.evals.tasks.sources import Row, Source, need
@@ -47,7 +48,7 @@ def chat_question(row: Row) -> str:
 def item(row: Row, lead: str, chat_lead: str) -> Item:
     """A row as a question after its shots."""
     setup = row.get("test_setup_code") or ""
-    tests = "\n".join([setup, *row["test_list"]])
+    tests = "\n".join([*names(row["code"], setup), *row["test_list"]])
     return Item(
         f"mbpp/{row['task_id']}",
         lead + question(row),
@@ -55,11 +56,21 @@ def item(row: Row, lead: str, chat_lead: str) -> Item:
         row["test_list"][0],
         row["code"],
         "\n```python\n",
-        {"tests": tests},
+        {"tests": tests, "setup": setup},
     )
+
+
+def names(*sources: str) -> list[str]:
+    """Lines that give the tests what the top of the reference and of the setup imports, defines and assigns."""
+    tops = [node for source in sources for node in ast.parse(source).body]
+    imports = [ast.unparse(node) for node in tops if isinstance(node, ast.Import | ast.ImportFrom)]
+    found = [node.name for node in tops if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    targets = [target for node in tops if isinstance(node, ast.Assign) for target in node.targets]
+    found += [target.id for target in targets if isinstance(target, ast.Name)]
+    return imports + [f"{name} = program.{name}" for name in found]
 
 
 def grade(item: Item, text: str) -> Grade:
     """strict: the text up to the stop or the closing fence; flexible: also any fenced function."""
     code = before_fence(before_stop(text, STOPS))
-    return grade_code(code, fenced(text, "def "), item.facts["tests"])
+    return grade_code(code, fenced(text, "def "), item.facts["tests"], item.facts["setup"])

@@ -67,7 +67,7 @@ def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpe
         kv_heads=whole(config, "n_kv_heads", 1 if config.get("multi_query_attention") else heads),
         mlp_width=whole(config, "mlp_hidden_size", width * whole(config, "mlp_ratio", 4)),
         rope_theta=real(config, "rope_theta"),
-        norm_eps=real(config, "rms_norm_eps"),
+        norm_eps=real(config, "rms_norm_eps", 1.0),
         qkv_bias=bool(config.get("include_qkv_bias")),
         tied=bool(config.get("weight_tying")),
         max_length=whole(config, "max_sequence_length"),

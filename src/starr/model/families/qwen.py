@@ -43,7 +43,7 @@ def read_shape(config: Config, **switches: Any) -> Shape:
         "kv_heads": whole(config, "num_key_value_heads", sizes["heads"]),
         "head_dim": None if head_dim and head_dim * sizes["heads"] == sizes["width"] else head_dim,
         "rope_theta": real(rope(config), "rope_theta"),
-        "norm_eps": real(config, "rms_norm_eps"),
+        "norm_eps": real(config, "rms_norm_eps", 1.0),
         "tied": flag(config, "tie_word_embeddings"),
         "rope_float32": False,
         "yarn": (yarn := read_yarn(config)),

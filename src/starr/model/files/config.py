@@ -10,15 +10,20 @@ from typing import Any
 from starr.errors import LoadError
 from starr.model.network.shape import Shape
 
-MOST = 2**24  # of any number in a config: layers, widths, vocabulary, context
+MOST = 2**24  # of any whole number in a config: layers, widths, vocabulary, context
+LEAST_REAL, MOST_REAL = 1e-12, 1e12
+FILE_BYTES = 64 << 20  # of a text file; the largest tokenizers that were released have 35 MB
 Config = Mapping[str, Any]
 
 
 def read_text(path: Path) -> str:
-    """The text in ``path``; LoadError if it is absent, unreadable or not UTF-8."""
+    """The text in ``path``; LoadError if it is absent, unreadable, not UTF-8 or larger than FILE_BYTES."""
     if path.exists() and not path.is_file():
         raise LoadError(f"{path} is not a regular file.")
     try:
+        size = path.stat().st_size
+        if size > FILE_BYTES:
+            raise LoadError(f"{path} has {size} bytes, more than {FILE_BYTES}.", hint="Is it another file?")
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise LoadError(f"{path.parent} has no {path.name}.", hint="A model folder needs it.") from None
@@ -46,11 +51,12 @@ def whole(config: Config, key: str, default: int | None = None) -> int:
     return value
 
 
-def real(config: Config, key: str) -> float:
-    """A number > 0 under ``key``."""
+def real(config: Config, key: str, most: float = MOST_REAL) -> float:
+    """A number from LEAST_REAL to ``most`` under ``key``."""
     value = config.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-        raise LoadError(f"config.json: {key} must be a number above 0, not {value!r}.")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not LEAST_REAL <= value <= most:
+        found = repr(value)[:40]
+        raise LoadError(f"config.json: {key} must be a number from {LEAST_REAL:g} to {most:g}, not {found}.")
     return float(value)
 
 

@@ -6,6 +6,7 @@ closed after some tensors: peak memory is the model plus one large tensor, or so
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ from starr.model.network.transformer import Transformer
 Progress = Callable[[int, int], None]  # tensors read, of how many
 INDEX = "model.safetensors.index.json"
 FLOATS = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}  # bytes
+HEADER_BYTES = 8 << 20  # of one file: some 50,000 tensors
+AGAIN = "Copy or download it again."
 MAPPED = 64 << 20  # bytes that are read before a file is closed and opened again
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 CONVERT = "Convert it: `starr models convert FOLDER --out NEW`."
@@ -190,25 +193,48 @@ def open_weights(file: Path) -> Any:
     """A safetensors file, opened; its own complaints become one line."""
     try:
         return safe_open(str(file), framework="pt")
-    except OSError as error:
+    except (OSError, RuntimeError) as error:  # torch raises the second where a file cannot be mapped
         raise LoadError(f"{file} cannot be read: {error}.") from None
     except SafetensorError as error:
-        with file.open("rb") as start:
-            pointer = start.read(8) == b"version "
-        hint = "It is a Git LFS pointer: run `git lfs pull`." if pointer else "Copy or download it again."
-        raise LoadError(f"{file} is truncated or damaged ({error}).", hint=hint) from None
+        raise LoadError(f"{file} is truncated or damaged ({error}).", hint=AGAIN) from None
 
 
 def read_headers(files: Iterable[Path]) -> dict[str, StoredTensor]:
     """Every tensor the files hold; one that is there twice is refused."""
     found: dict[str, StoredTensor] = {}
     for file in files:
-        with open_weights(file) as shard:
-            for key in shard.keys():  # noqa: SIM118
-                if key in found:
-                    raise LoadError(f"Tensor {key} is in both {found[key].file.name} and {file.name}.")
-                view = shard.get_slice(key)
-                found[key] = StoredTensor(file, tuple(view.get_shape()), view.get_dtype())
+        for key, entry in read_header(file).items():
+            if key in found:
+                raise LoadError(f"Tensor {key} is in both {found[key].file.name} and {file.name}.")
+            found[key] = entry
+    return found
+
+
+def read_header(file: Path) -> dict[str, StoredTensor]:
+    """What one file says it holds, read without mapping it: that a model does not fit is known before it is touched."""
+    try:
+        with file.open("rb") as data:
+            first = data.read(8)
+            length, size = int.from_bytes(first, "little"), file.stat().st_size
+            if first == b"version ":
+                raise LoadError(f"{file} is a Git LFS pointer.", hint="Run `git lfs pull`.")
+            if len(first) < 8 or length > size - 8:
+                raise ValueError(f"a header of {length} bytes in a file of {size}")
+            if length > HEADER_BYTES:
+                raise LoadError(f"{file} has a header of {length} bytes, more than {HEADER_BYTES}.")
+            entries = json.loads(data.read(length))
+        entries.pop("__metadata__", None)
+        found = {key: StoredTensor(file, tuple(e["shape"]), str(e["dtype"])) for key, e in entries.items()}
+        if not all(type(n) is int and n >= 0 for entry in found.values() for n in entry.shape):
+            raise ValueError("a shape that is none")
+        end = max((e["data_offsets"][1] for e in entries.values()), default=0)
+        if end != size - 8 - length:
+            raise ValueError(f"{end} bytes of tensors in a file of {size}")
+    except OSError as error:
+        raise LoadError(f"{file} cannot be read: {error}.") from None
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
+        why = str(error).partition("\n")[0][:80]
+        raise LoadError(f"{file} is truncated or damaged ({why}).", hint=AGAIN) from None
     return found
 
 

@@ -20,11 +20,11 @@ class Experts(nn.Module):
         super().__init__()
         count, inner = routing.experts, routing.width
         self.routing = routing
-        self.router = weights(count, width)
+        self.router = make_weights(count, width)
         self.bias = nn.Parameter(torch.zeros(count)) if routing.bias else None
-        self.gate_proj = weights(count, inner, width)
-        self.up_proj = weights(count, inner, width)
-        self.down_proj = weights(count, width, inner)
+        self.gate_proj = make_weights(count, inner, width)
+        self.up_proj = make_weights(count, inner, width)
+        self.down_proj = make_weights(count, width, inner)
         self.shared = shared
 
     @property
@@ -33,39 +33,39 @@ class Experts(nn.Module):
         return ("router", "bias") if self.routing.router == "sigmoid" else ("bias",)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, Q, D) of (B, Q, D). The weighted sum is made in float32 and cast once; the shared expert is added then.
+        """(B, Q, D) of (B, Q, D): the weighted sum in float32, cast once, plus the shared expert.
 
         The sum runs over a token's experts in the order of its choice, so that other tokens cannot change it.
         """
         flat = x.flatten(0, -2)
         chosen, weight = route(flat, self.router, self.bias, self.routing)
-        each = self.outputs(flat, chosen)
+        each = self.run_experts(flat, chosen)
         y = (each.float() * weight[..., None]).sum(dim=1).to(x.dtype).view_as(x)
         return y if self.shared is None else y + self.shared(x)
 
-    def outputs(self, flat: Tensor, chosen: Tensor) -> Tensor:
-        """(T, K, D): what each chosen expert makes of its token."""
+    def run_experts(self, flat: Tensor, chosen: Tensor) -> Tensor:
+        """(T, K, D): the output of each chosen expert for its token."""
         assigned = chosen.flatten()
         order = assigned.argsort(stable=True)
         sizes = torch.bincount(assigned, minlength=self.routing.experts).tolist()
         groups = torch.split(flat.index_select(0, order // chosen.shape[1]), sizes)
-        made = torch.cat([self.expert(e, rows) for e, rows in enumerate(groups) if sizes[e]])
+        made = torch.cat([self.run_expert(e, rows) for e, rows in enumerate(groups) if sizes[e]])
         return torch.empty_like(made).index_copy_(0, order, made).view(*chosen.shape, -1)
 
-    def expert(self, e: int, rows: Tensor) -> Tensor:
-        """SwiGLU of one expert."""
+    def run_expert(self, e: int, rows: Tensor) -> Tensor:
+        """Apply the SwiGLU of one expert."""
         return F.linear(F.silu(F.linear(rows, self.gate_proj[e])) * F.linear(rows, self.up_proj[e]), self.down_proj[e])
 
 
 def route(x: Tensor, router: Tensor, bias: Tensor | None, routing: Routing) -> tuple[Tensor, Tensor]:
-    """The chosen experts (T, K) int64 of tokens (T, D), the best first, and their float32 weights (T, K).
+    """Choose the experts (T, K) int64 of tokens (T, D), the best first, and their float32 weights (T, K).
 
     softmax: scores in the model's dtype, probabilities in float32, the bias added to them; the weights are rounded to
     the model's dtype. sigmoid: all of it in float32. Ties go to the lower expert.
     """
     if routing.router == "sigmoid":
         score = F.linear(x.float(), router.float()).sigmoid()
-        choice = within_groups(score if bias is None else score + bias, routing)
+        choice = close_groups(score if bias is None else score + bias, routing)
     else:
         score = F.linear(x, router.to(x.dtype)).float().softmax(dim=-1)
         score = choice = score if bias is None else score + bias
@@ -77,8 +77,8 @@ def route(x: Tensor, router: Tensor, bias: Tensor | None, routing: Routing) -> t
     return chosen, weight if routing.router == "sigmoid" else weight.to(x.dtype).float()
 
 
-def within_groups(choice: Tensor, routing: Routing) -> Tensor:
-    """Scores (T, E) with -inf outside each token's best groups; a group counts by the sum of its two best experts."""
+def close_groups(choice: Tensor, routing: Routing) -> Tensor:
+    """Set scores (T, E) outside each token's best groups to -inf; a group's value is the sum of its best two."""
     if routing.open_groups >= routing.groups:
         return choice
     grouped = choice.view(len(choice), routing.groups, -1)
@@ -88,7 +88,7 @@ def within_groups(choice: Tensor, routing: Routing) -> Tensor:
     return grouped.masked_fill(closed[..., None], -torch.inf).flatten(1)
 
 
-def weights(*size: int) -> nn.Parameter:
-    """A matrix, or a stack of them; random as those of a linear layer, except on the meta device."""
+def make_weights(*size: int) -> nn.Parameter:
+    """Make a matrix, or a stack of them, random like a linear layer's, except on the meta device."""
     made = torch.empty(size)
     return nn.Parameter(made if made.is_meta else made.uniform_(-1, 1).mul_(size[-1] ** -0.5))

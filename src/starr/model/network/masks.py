@@ -28,6 +28,6 @@ def block_mask(length: int, block: int, device: torch.device | None = None) -> T
 
 
 def block_spans(start: int, end: int, block: int, origin: int = 0) -> list[tuple[int, int]]:
-    """The positions from ``start`` to ``end``, cut where blocks begin; one of them begins at ``origin``."""
+    """Cut the positions from ``start`` to ``end`` where blocks begin; one block begins at ``origin``."""
     cuts = [start, *(at for at in range(start + 1, end) if (at - origin) % block == 0), end]
     return [(low, high) for low, high in pairwise(cuts) if high > low]

@@ -1,4 +1,4 @@
-"""Rows of different lengths in one forward without paying for padding: only attention still sees it.
+"""Rows of different lengths in one forward, without work on padding; only attention still sees padding.
 
 Letters: B rows, S columns of the longest, T real positions in all, H heads, D width.
 """
@@ -13,20 +13,20 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """Rows laid end to end, and back."""
+    """Joins rows without their padding, and spreads them again."""
 
-    index: Tensor  # (T,) int64: the real ones among the B * S places of the padded rows
+    index: Tensor  # (T,) int64: the real ones among the B * S positions of the padded rows
     rows: int
     columns: int
 
     @classmethod
     def of(cls, real: Tensor, total: int) -> Packing:
-        """For ``real`` (B, S) bool; the host knows their number ``total``, so that nothing waits for a device."""
+        """Pack ``real`` positions (B, S) bool; the host gives their number ``total``, so that no device waits."""
         return cls((~real).flatten().argsort(stable=True)[:total], *real.shape)
 
     @property
     def positions(self) -> Tensor:
-        """(1, T) int64: each position's place in its row."""
+        """(1, T) int64: the column of each packed position."""
         return (self.index % self.columns)[None]
 
     def pack(self, x: Tensor) -> Tensor:
@@ -34,11 +34,11 @@ class Packing:
         return x.flatten(0, 1).index_select(0, self.index)[None]
 
     def find(self, columns: Tensor) -> Tensor:
-        """(B, O) of (B, O): where columns of the padded rows lie among the packed; anything for those of padding."""
-        place = self.index.new_zeros(self.rows * self.columns)
-        place[self.index] = torch.arange(len(self.index), device=self.index.device)
+        """(B, O) of (B, O): the packed index of columns of the padded rows; padding may give any index."""
+        packed = self.index.new_zeros(self.rows * self.columns)
+        packed[self.index] = torch.arange(len(self.index), device=self.index.device)
         row = torch.arange(self.rows, device=columns.device)[:, None]
-        return place[row * self.columns + columns.clamp(max=self.columns - 1)]
+        return packed[row * self.columns + columns.clamp(max=self.columns - 1)]
 
     def spread_heads(self, x: Tensor) -> Tensor:
         """(1, H, T, head_width) to (B, H, S, head_width), zeros in the padding."""

@@ -8,6 +8,8 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, decoders, normalizers, pre_tokenizers
 from tokenizers.models import BPE
 
+from starr.model.files.config import read_text
+
 # Qwen2's split: contractions, words with one leading sign, single digits, punctuation, line ends, spaces.
 SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
@@ -32,7 +34,7 @@ def rebuild(vocab: Mapping[str, int], merges: list[tuple[str, str]], added: Mapp
 
 def read_merges(path: Path) -> list[tuple[str, str]]:
     """The pairs of merges.txt, best first; a first line ``#version`` is skipped."""
-    lines = path.read_text(encoding="utf-8").split("\n")
+    lines = read_text(path).split("\n")
     start = 1 if lines[0].startswith("#version") else 0
     pairs = [tuple(line.rstrip("\r").split(" ")) for line in lines[start:] if line.strip()]
     return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]

@@ -54,6 +54,7 @@ ANSWER_TEMPLATE = """\
 {{ '[Answer]\\n' if add_generation_prompt }}"""
 
 Messages = Sequence[Mapping[str, str]]
+MOST_TEXT = 8_000_000  # characters that a template may write
 GUARDS = range(0xFDD0, 0xFDF0)  # Unicode noncharacters: no text should hold them, and we take one that none does
 
 
@@ -66,8 +67,9 @@ def compile_template(source: str) -> Template:
     sandbox.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
     try:
         return sandbox.from_string(source)
-    except TemplateError as error:
-        raise LoadError(f"The model's chat template cannot be read: {error}.") from None
+    except Exception as error:  # what nests too deep ends in errors of the parser, the compiler or Python's own
+        why = str(error).partition("\n")[0] or type(error).__name__
+        raise LoadError(f"The model's chat template cannot be read: {why}.") from None
 
 
 def raise_exception(message: str) -> NoReturn:
@@ -76,10 +78,24 @@ def raise_exception(message: str) -> NoReturn:
 
 
 def rendered(template: Template, messages: Messages, variables: Mapping[str, Any]) -> str:
-    """The text that a template writes; InputError if it refuses."""
+    """The text that a template writes; InputError if it refuses or writes more than MOST_TEXT characters."""
+    pieces, length = [], 0
     try:
-        return template.render(messages=messages, add_generation_prompt=True, **variables)
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+        for piece in template.generate(messages=messages, add_generation_prompt=True, **variables):
+            pieces.append(piece)
+            length += len(piece)
+            if length > MOST_TEXT:
+                raise InputError("The model's chat template writes too much.", param="messages")
+        return "".join(pieces)
+    except (
+        TemplateError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+    ) as error:
         raise InputError(f"The chat template refuses these messages: {error}.", param="messages") from None
 
 

@@ -20,6 +20,7 @@ from starr.model.text.screen import STAGES, expressions
 
 MEMORY = 2 << 30  # bytes of the child
 NAME = "The model's tokenizer"
+LONG = 4096  # characters from which on a text is encoded while other threads run
 KNOWN = frozenset(
     {
         SPLIT,
@@ -45,7 +46,7 @@ class InnerEncoder:
     def encode(self, text: str) -> list[int]:
         """See ``Encoder``."""
         try:
-            ids: list[int] = self.raw.encode(text, add_special_tokens=False).ids
+            ids: list[int] = encode_raw(self.raw, text)
         except TypeError:  # a lone surrogate cannot be UTF-8
             raise InputError("The text is not valid Unicode.", hint="Remove lone surrogates.", param="prompt") from None
         except BaseException as error:
@@ -53,6 +54,13 @@ class InnerEncoder:
                 raise
             raise InputError(f"{NAME} fails on this text.", param="prompt") from None
         return ids
+
+
+def encode_raw(raw: tokenizers.Tokenizer, text: str) -> list[int]:
+    """The library's tokens of a text. Its call for one text holds the interpreter, that for a list releases it."""
+    if len(text) < LONG:
+        return list(raw.encode(text, add_special_tokens=False).ids)
+    return list(raw.encode_batch_fast([text], add_special_tokens=False)[0].ids)
 
 
 class OuterEncoder:

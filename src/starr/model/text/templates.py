@@ -1,8 +1,9 @@
 """Who renders a chat template: this process if the template is plain, else a child process with limits.
 
-Jinja's sandbox keeps a template from the machine, but lets it loop and allocate. A plain template cannot: it has no
-assignments, calls, products or loops within loops, so that its text is bounded by its length times that of the
-messages. Every other one is compiled and rendered in a child with little memory, which is ended when it takes long.
+Jinja's sandbox keeps a template from the machine, but lets it loop and allocate. A plain template cannot: it is short,
+names few things, has no assignments, calls or products, and a loop sees one message at a time, so that its work is
+bounded by the length of the messages. Every other one is compiled and rendered in a child with little memory, which
+is ended when it takes long. What either writes is bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from starr.model.text.child import Answerer, LimitedChild, answer_all
 
 NAME = "The model's chat template"
 MEMORY = 2**30  # bytes of the child
-MOST_SOURCE, MOST_TEXT = 200_000, 8_000_000  # characters of a template, and of what it writes
+MOST_SOURCE, MOST_PLAIN, MOST_NAMES = 200_000, 4_000, 32  # characters of a template; and of a plain one, and its names
 PLAIN = (
     nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If, nodes.CondExpr, nodes.Const, nodes.Name,
     nodes.Getattr, nodes.Getitem, nodes.Filter, nodes.Compare, nodes.Operand, nodes.Not, nodes.And, nodes.Or,
@@ -64,18 +65,28 @@ def chat_template(source: str) -> ChatTemplate:
 
 
 def plain(source: str) -> bool:
-    """Whether a template has only parts whose work is bounded by its length and that of the messages."""
+    """Whether a template has few parts, and only such whose work is bounded by the length of the messages."""
+    if len(source) > MOST_PLAIN:
+        return False
     try:
         tree = Environment(autoescape=True).parse(source)  # only read, never rendered
+        parts = inside(tree)
     except Exception:  # whatever is wrong with it is told where it is compiled
         return False
-    return all(isinstance(node, PLAIN) and bounded(node) for node in [tree, *tree.find_all(nodes.Node)])
+    few = sum(isinstance(node, nodes.Name) for node in parts) <= MOST_NAMES
+    return few and all(isinstance(node, PLAIN) and bounded(node) for node in parts)
 
 
 def bounded(node: nodes.Node) -> bool:
-    """Whether a node of a plain kind is: no loop within a loop, no filter but ``trim``, no call but ``strip()``."""
+    """Whether a node of a plain kind is: loops over messages that name only theirs, ``trim`` and ``strip()``."""
     if isinstance(node, nodes.For):
-        return isinstance(node.iter, nodes.Name) and not node.recursive and node.find(nodes.For) is None
+        once = (
+            isinstance(node.iter, nodes.Name) and node.iter.name == "messages" and isinstance(node.target, nodes.Name)
+        )
+        inner = [found for part in (*node.body, *node.else_, node.test) if part for found in inside(part)]
+        loops = node.recursive or any(isinstance(found, nodes.For) for found in inner)
+        own = (getattr(node.target, "name", ""), "loop")
+        return once and not loops and all(f.name in own for f in inner if isinstance(f, nodes.Name))
     if isinstance(node, nodes.Filter):
         return node.name == "trim" and not (node.args or node.kwargs)
     if isinstance(node, nodes.Call):
@@ -84,15 +95,16 @@ def bounded(node: nodes.Node) -> bool:
     return True
 
 
+def inside(node: nodes.Node) -> list[nodes.Node]:
+    """A node and all within it."""
+    return [node, *node.find_all(nodes.Node)]
+
+
 def begin(words: dict[str, Any]) -> Answerer:
     """In the child: compile the source, then render messages."""
     template = InnerTemplate(words["source"])
 
-    def answer(question: dict[str, Any]) -> dict[str, Any]:
-        text = template.text(question["messages"], question["variables"])
-        return {"text": text} if len(text) <= MOST_TEXT else {"error": f"{NAME} writes too much."}
-
-    return answer
+    return lambda question: {"text": template.text(question["messages"], question["variables"])}
 
 
 if __name__ == "__main__":

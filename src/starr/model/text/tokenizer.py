@@ -15,7 +15,7 @@ from starr.errors import InputError, LoadError
 from starr.model.files.config import read_json, read_text
 from starr.model.text.bpe import byte_letters, read_merges, rebuild
 from starr.model.text.chat import render
-from starr.model.text.encoders import Encoder, InnerEncoder, OuterEncoder, as_text, known, read_file
+from starr.model.text.encoders import LONG, Encoder, InnerEncoder, OuterEncoder, as_text, known, read_file
 from starr.model.text.screen import check_ids, screen
 from starr.model.text.templates import ChatTemplate, chat_template
 from starr.model.text.wordpiece import rebuild_wordpiece
@@ -70,8 +70,9 @@ class Tokenizer:
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
         """Text of ``ids``; special tokens are left out unless ``skip_special`` is False."""
         kept = [i for i in ids if not (skip_special and i in self.special_ids)]
-        text: str = self._raw.decode(kept, skip_special_tokens=False)
-        return text
+        if len(kept) < LONG:
+            return str(self._raw.decode(kept, skip_special_tokens=False))
+        return str(self._raw.decode_batch([kept], skip_special_tokens=False)[0])  # other threads run meanwhile
 
     def piece(self, token: int) -> str:
         """One token as a human may read it; part of a character shows as U+FFFD, an unused id as nothing."""

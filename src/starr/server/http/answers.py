@@ -1,25 +1,163 @@
-"""The objects that clients get: whole answers, chunks of a stream. Dictionaries, as OpenAI spells them."""
+"""Answers as OpenAI's clients read them: finished rows in, JSON objects and lines of a stream out."""
 
 from __future__ import annotations
 
+import json
+import math
 import time
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from starr.server.http.outcome import FinishedRow, TokenChances, figures_of, usage_of
-from starr.server.queue.job import Job
+from starr.api import choose
+from starr.decode.text import within
+from starr.named import text_form
 
 if TYPE_CHECKING:
+    from starr.decode.result import Event
+    from starr.decode.trace import Trace
     from starr.model.load import Model
+    from starr.server.http.read import Asked
+    from starr.server.queue.job import Job, Ticket
+
+DONE = "data: [DONE]\n\n"
+PREFIXES = {"chat.completion": "chatcmpl", "text_completion": "cmpl", "infill": "infill"}
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerShape:
-    """One kind of answer: a chat, a completion or an infill."""
+class Chance:
+    """A token, or a whole choice: its log probability, and the likeliest ones in its place."""
+
+    text: str
+    bytes: bytes
+    logprob: float
+    likely: tuple[Chance, ...] = ()
+
+    def entry(self) -> dict[str, Any]:
+        """As a chat shows it."""
+        return {"token": self.text, "logprob": self.logprob, "bytes": list(self.bytes)}
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRow:
+    """A row that is over, and what it cost. ``made`` of the tokens in its text were decoded; template text is not."""
+
+    text: str
+    finish_reason: str
+    made: int
+    forwards: int
+    positions: int
+    revocations: int = 0
+    chances: list[Chance] | None = None  # of its tokens, where logprobs are wanted
+    trace: Trace | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedJob:
+    """The answer to a request: one choice for each row."""
+
+    rows: list[FinishedRow]
+    prompt_tokens: int  # each prompt counts once, whatever n
+    origin: dict[str, Any]  # strategy, cache and seed
+
+    @property
+    def usage(self) -> dict[str, int]:
+        """Tokens are counted up to the end of the text, never the padded canvas."""
+        made, forwards = sum(row.made for row in self.rows), sum(row.forwards for row in self.rows)
+        total = self.prompt_tokens + made
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": made,
+            "total_tokens": total,
+            "forwards": forwards,
+        }
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """The field ``starr``: what decoding cost, over all choices."""
+        made, forwards = sum(row.made for row in self.rows), sum(row.forwards for row in self.rows)
+        return {
+            "forwards": forwards,
+            "positions": sum(row.positions for row in self.rows),
+            "tokens_per_forward": round(made / max(forwards, 1), 4),
+            "revocations": sum(row.revocations for row in self.rows),
+        } | self.origin
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a streamed answer; ``text`` None adds nothing. ``offset`` characters came before."""
+
+    index: int
+    text: str | None = None
+    chances: list[Chance] | None = None
+    offset: int = 0
+    finish_reason: str | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+def finish_row(ticket: Ticket, model: Model, likely: int | None = None) -> FinishedRow:
+    """The result of a row that is over: done, or ended early with what is settled."""
+    event = ticket.event
+    assert event is not None
+    places, stats, result = event.places, event.stats, event.generation
+    if result is None:
+        places = places[: within([event.tokens[place] for place in places], event.text, model)]
+    return FinishedRow(
+        text=event.text,
+        finish_reason="length" if result is None else result.finish_reason,
+        made=event.snapshot.text.made(places),
+        forwards=stats.forwards,
+        positions=stats.positions,
+        revocations=stats.revocations,
+        chances=None if likely is None else read_chances(event, places, likely, model),
+        trace=None if result is None else result.trace,
+    )
+
+
+def read_chances(event: Event, places: list[int], likely: int, model: Model) -> list[Chance]:
+    """What the model thought of each token, and of ``likely`` others, at the step that committed it."""
+    shot, tokenizer = event.snapshot, model.tokenizer
+
+    def chance(token: int, log: float, others: tuple[Chance, ...] = ()) -> Chance:
+        return Chance(tokenizer.piece(token), tokenizer.bytes_of(token), log, others)
+
+    found = []
+    for place in places:
+        token, log = event.tokens[place], shot.logprob(place)
+        listed = shot.likely(place)[:likely] if likely else []
+        others = tuple(chance(other, log if other == token else value) for other, value in listed)
+        found.append(chance(token, log, others))
+    return found
+
+
+def answer_job(job: Job, rows: list[FinishedRow]) -> FinishedJob:
+    """The answer of a job whose rows are over."""
+    prompts = {id(ticket.request.tokens): ticket.request.start for ticket in job.tickets}
+    request = job.tickets[0].request
+    origin = {"strategy": text_form(request.strategy), "cache": text_form(request.cache), "seed": request.options.seed}
+    return FinishedJob(rows, sum(prompts.values()), origin)
+
+
+def answer_choice(asked: Asked, model: Model) -> FinishedJob:
+    """``choice`` with ``logprobs``: one forward, and every choice with its probability, as if it were one token."""
+    found = choose(model, asked.prompts[0], asked.options["choices"], chat=asked.options["chat"])
+    ranked = sorted(found.probabilities.items(), key=lambda pair: -pair[1])
+    tops = tuple(Chance(text, text.encode(), math.log(max(share, 1e-30))) for text, share in ranked)
+    chances = [Chance(tops[0].text, tops[0].bytes, tops[0].logprob, tops)]
+    made = len(model.tokenizer.encode(found.text))
+    row = FinishedRow(found.text, "stop", made, found.forwards, found.positions, chances=chances)
+    return FinishedJob([row], found.prompt_tokens, {"strategy": None, "cache": None, "seed": None})
+
+
+@dataclass(slots=True)
+class AnswerWriter:
+    """Writes one answer: a chat, a completion or an infill, whole or as a stream."""
 
     model: Model
     kind: str  # "chat.completion", "text_completion" or "infill"
+    include_usage: bool = False
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -30,63 +168,82 @@ class AnswerShape:
 
     def head(self, object: str) -> dict[str, Any]:
         """The fields that begin every object."""
-        prefix = {"chat.completion": "chatcmpl", "text_completion": "cmpl"}.get(self.kind, "infill")
-        return {
-            "id": f"{prefix}-{self.id}",
-            "object": object,
-            "created": self.created,
-            "model": self.model.name,
-            "system_fingerprint": fingerprint(self.model),
-        }
+        head = {"id": f"{PREFIXES[self.kind]}-{self.id}", "object": object, "created": self.created}
+        return head | {"model": self.model.name, "system_fingerprint": fingerprint(self.model)}
 
-    def whole(self, job: Job, outcomes: list[FinishedRow], logprobs: int | None) -> dict[str, Any]:
-        """The answer of a request that is not streamed."""
-        chosen = [self.choice(index, outcome, logprobs) for index, outcome in enumerate(outcomes)]
-        tail = {"usage": usage_of(job, outcomes), "starr": figures_of(job, outcomes)}
-        return self.head(self.kind) | {"choices": chosen} | tail
+    def whole(self, answer: FinishedJob) -> dict[str, Any]:
+        """The answer to a request that is not streamed."""
+        choices = []
+        for index, row in enumerate(answer.rows):
+            message = {"role": "assistant", "content": row.text, "refusal": None}
+            said = {"message": message} if self.chat else {"text": row.text}
+            choice = self.choice(Piece(index, None, row.chances, finish_reason=row.finish_reason), said)
+            choices.append(choice if row.trace is None else choice | {"trace": row.trace.to_dict()})
+        return self.head(self.kind) | {"choices": choices, "usage": answer.usage, "starr": answer.figures}
 
-    def choice(self, index: int, outcome: FinishedRow, logprobs: int | None) -> dict[str, Any]:
-        """One finished row as a choice."""
-        message = {"role": "assistant", "content": outcome.text, "refusal": None}
-        said = {"message": message} if self.chat else {"text": outcome.text}
-        found = None if logprobs is None else self.logprobs(outcome.chances(logprobs), 0)
-        body = {"index": index} | said | {"logprobs": found, "finish_reason": outcome.finish_reason}
-        return body if outcome.trace is None else body | {"trace": outcome.trace.to_dict()}
+    def open(self, rows: int) -> Iterator[str]:
+        """The lines that begin a stream."""
+        for index in range(rows if self.chat else 0):
+            yield self.line([self.choice(Piece(index), {"delta": {"role": "assistant", "content": ""}})])
 
-    def chunk(self, index: int, text: str | None, **more: Any) -> dict[str, Any]:
-        """A piece of a stream; ``text`` None is a chunk that adds nothing."""
-        content = {} if text is None else {"content": text}
-        role = {"role": "assistant"} if more.pop("first", False) else {}
-        said: dict[str, Any] = {"delta": role | content} if self.chat else {"text": text or ""}
-        choice = {"index": index} | said | {"logprobs": more.pop("logprobs", None)}
-        choice["finish_reason"] = more.pop("finish_reason", None)
-        return self.head(self.chunk_kind) | {"choices": [choice]} | more
+    def tell(self, piece: Piece) -> Iterator[str]:
+        """The lines of one piece."""
+        delta = {} if piece.text is None else {"content": piece.text}
+        choice = self.choice(piece, {"delta": delta} if self.chat else {"text": piece.text or ""})
+        yield self.line([choice], **piece.more)
 
-    @property
-    def chunk_kind(self) -> str:
-        """What a piece of a stream calls itself."""
-        return "chat.completion.chunk" if self.chat else self.kind
+    def close(self, answer: FinishedJob) -> Iterator[str]:
+        """The lines that end a stream."""
+        if self.include_usage:
+            yield self.line([], usage=answer.usage)
+        yield DONE
 
-    def logprobs(self, chances: list[TokenChances], offset: int) -> dict[str, Any]:
+    def fail(self, error: dict[str, Any]) -> str:
+        """The line that ends a stream with an error, as the official client expects it."""
+        return data_line(error)
+
+    def choice(self, piece: Piece, said: dict[str, Any]) -> dict[str, Any]:
+        """One choice of an answer or a chunk."""
+        found = None if piece.chances is None else self.logprobs(piece.chances, piece.offset)
+        return {"index": piece.index} | said | {"logprobs": found, "finish_reason": piece.finish_reason}
+
+    def line(self, choices: list[dict[str, Any]], **more: Any) -> str:
+        """A chunk as one event."""
+        usage = {"usage": None} if self.include_usage else {}
+        kind = "chat.completion.chunk" if self.chat else self.kind
+        return data_line(self.head(kind) | {"choices": choices} | usage | more)
+
+    def logprobs(self, chances: list[Chance], offset: int) -> dict[str, Any]:
         """Log confidence of each token at the step that committed it, and of others; ``offset`` characters precede."""
-        piece = self.model.tokenizer.piece
         if self.chat:
-            rows = [self.entry(c.token, c.logprob) | {"top_logprobs": self.others(c)} for c in chances]
+            rows = [c.entry() | {"top_logprobs": [other.entry() for other in c.likely]} for c in chances]
             return {"content": rows, "refusal": None}
-        pieces, values = [piece(c.token) for c in chances], [c.logprob for c in chances]
-        offsets = [offset + sum(map(len, pieces[:place])) for place in range(len(pieces))]
-        tops = [{piece(token): log for token, log in c.likely} | {piece(c.token): c.logprob} for c in chances]
-        return {"tokens": pieces, "token_logprobs": values, "top_logprobs": tops, "text_offset": offsets}
+        offsets = []
+        for chance in chances:
+            offsets.append(offset)
+            offset += len(chance.text)
+        tops = [{other.text: other.logprob for other in c.likely} | {c.text: c.logprob} for c in chances]
+        found = {"tokens": [c.text for c in chances], "token_logprobs": [c.logprob for c in chances]}
+        return found | {"top_logprobs": tops, "text_offset": offsets}
 
-    def others(self, chances: TokenChances) -> list[dict[str, Any]]:
-        """The likely tokens of a step; the one that was committed has its own value, not a rounding of it."""
-        own = {chances.token: chances.logprob}
-        return [self.entry(token, own.get(token, log)) for token, log in chances.likely]
 
-    def entry(self, token: int, log: float) -> dict[str, Any]:
-        """One token of a chat's log probabilities."""
-        tokenizer = self.model.tokenizer
-        return {"token": tokenizer.piece(token), "logprob": log, "bytes": list(tokenizer.bytes_of(token))}
+def dump(value: Any, depth: int = 5) -> Iterator[str]:
+    """JSON in pieces, down to the steps of a trace: other threads run between them."""
+    if depth == 0 or not value or not isinstance(value, dict | list):
+        yield json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return
+    keyed = isinstance(value, dict)
+    between = "{" if keyed else "["
+    for item in value:
+        yield between + (json.dumps(item, ensure_ascii=False) + ":" if keyed else "")
+        yield from dump(value[item] if keyed else item, depth - 1)
+        between = ","
+    yield "}" if keyed else "]"
+
+
+def data_line(body: dict[str, Any]) -> str:
+    """An object as one event of a stream."""
+    return f"data: {json.dumps(body, ensure_ascii=False, allow_nan=False)}\n\n"
 
 
 def fingerprint(model: Model) -> str:

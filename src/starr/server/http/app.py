@@ -12,21 +12,16 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from starlette.exceptions import HTTPException
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from starr.errors import StarrError
 from starr.model.load import Model
-from starr.server.http.catalogue import described
-from starr.server.http.errors import error_body, error_object
+from starr.server.errors import Full, error_body, error_object
+from starr.server.http.bodies import ChatBody, CompletionBody, DetokenizeBody, InfillBody, TokenizeBody
 from starr.server.http.guard import Guard
-from starr.server.http.names import told_as
-from starr.server.http.protocol import ChatBody, CompletionBody, DetokenizeBody, InfillBody, TokenizeBody, plain
-from starr.server.http.reference import reference_page
-from starr.server.http.response_events import streamed
-from starr.server.http.responses import ResponsesBody, as_chat, names_of, whole
+from starr.server.http.pages import list_members, live_page, reference_page
+from starr.server.http.responses import ResponsesBody
 from starr.server.http.service import Service
-from starr.server.live import live_page
-from starr.server.queue.pool import Full
 from starr.server.settings import Settings
 
 
@@ -56,21 +51,19 @@ def add_decoding(app: FastAPI, service: Service) -> None:
 
     @app.post("/v1/chat/completions", responses=REFUSALS)
     async def chat(body: ChatBody, request: Request) -> Response:
-        return await service.answer("chat.completion", body, request)
+        return await service.answer(body, request)
 
     @app.post("/v1/completions", responses=REFUSALS)
     async def completions(body: CompletionBody, request: Request) -> Response:
-        return await service.answer("text_completion", body, request)
+        return await service.answer(body, request)
 
     @app.post("/v1/responses", responses=REFUSALS)
     async def responses(body: ResponsesBody, request: Request) -> Response:
-        with told_as(names_of(body)):
-            answer = await service.answer("chat.completion", as_chat(body), request)
-        return streamed(answer, body) if isinstance(answer, StreamingResponse) else whole(answer, body)
+        return await service.answer(body, request)
 
     @app.post("/v1/infill", responses=REFUSALS)
     async def infill(body: InfillBody, request: Request) -> Response:
-        return await service.answer("infill", body, request)
+        return await service.answer(body, request)
 
 
 def add_information(app: FastAPI, service: Service) -> None:
@@ -86,16 +79,15 @@ def add_information(app: FastAPI, service: Service) -> None:
 
     @app.get("/v1/strategies")
     async def strategies() -> dict[str, Any]:
-        return described(service.settings.defaults)
+        return list_members(service.settings.defaults)
 
     @app.post("/tokenize", responses=REFUSALS)
     async def tokenize(body: TokenizeBody) -> dict[str, Any]:
-        messages = None if body.messages is None else plain(body.messages)
-        return await service.readers.plan(service.tokenize, body, messages)
+        return await service.tokenize(body)
 
     @app.post("/detokenize", responses=REFUSALS)
     async def detokenize(body: DetokenizeBody) -> dict[str, Any]:
-        return await asyncio.to_thread(service.detokenize, body)
+        return await service.detokenize(body)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:

@@ -1,53 +1,49 @@
-"""Between HTTP and the engine thread: loading, one request's way from body to answer, shutting down."""
+"""Between HTTP and the engine threads: loading, one request's way from body to answer, shutting down.
+
+Requests are read in threads. What a client can make long has threads of its own, so that others do not wait for it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from fastapi import Request
-from starlette.responses import JSONResponse, Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.responses import JSONResponse, Response
 
-from starr.decode.request import check_ids
+from starr.decode.prompts.prepare import Prompt, check_ids
 from starr.decode.trace import Trace
-from starr.errors import InputError, StarrError
+from starr.errors import InputError, LengthError
 from starr.model.load import Model
-from starr.server.http.answers import AnswerShape
-from starr.server.http.decide import decides
-from starr.server.http.names import sent_names, told_as
-from starr.server.http.outcome import FinishedRow, outcome_of, usage_of
-from starr.server.http.parse import MOST_TRACED, Missing, ParsedBody, check_model
-from starr.server.http.protocol import Decoding, DetokenizeBody, TokenizeBody
-from starr.server.http.readers import Readers
-from starr.server.http.streams import Stream
-from starr.server.http.unserved import refuse_unserved
+from starr.server.errors import Gone, Late, Missing, Unavailable, rename_field
+from starr.server.http.answers import AnswerWriter, answer_choice, answer_job, dump, finish_row
+from starr.server.http.bodies import Decoding, DetokenizeBody, TokenizeBody, read_messages
+from starr.server.http.fields import refuse_fields
+from starr.server.http.read import LONG, MOST_TRACED, Asked, build_rows, check_model, check_size, is_long, read_body
+from starr.server.http.responses import ResponsesBody, ResponseWriter
+from starr.server.http.streams import Stream, Streamed
 from starr.server.metrics import Metrics
-from starr.server.queue.job import Gone, Job
+from starr.server.queue.job import Job
 from starr.server.queue.pool import Pool
 from starr.server.settings import Settings
 
 KEPT_TRACES = 8
+IGNORED = "X-Starr-Ignored-Fields"
+PLANNERS = 2  # threads for ordinary requests, and for forms whose automaton is kept
+COMPILERS = 2  # for new forms and for long prompts
+CHOOSERS = 2  # for choices with probabilities, which is a forward
+T = TypeVar("T")
 log = logging.getLogger("starr.server")
-
-
-class Loading(StarrError):
-    """There is no model yet."""
-
-    status = 503
-
-
-class Unwell(StarrError):
-    """The server answers, but it does not decode."""
-
-    status = 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,10 @@ class Service:
         self.failed: Exception | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self.traces: OrderedDict[str, Trace] = OrderedDict()
-        self.readers = Readers(settings)
+        self.planners = ThreadPoolExecutor(PLANNERS, thread_name_prefix="starr-plan")
+        self.compilers = ThreadPoolExecutor(COMPILERS, thread_name_prefix="starr-compile")
+        self.choosers = ThreadPoolExecutor(CHOOSERS, thread_name_prefix="starr-choose")
+        self.automata: WeakValueDictionary[str, Any] = WeakValueDictionary()  # by form, while they are kept
         self.loading = threading.Thread(target=self._load, name="starr-load", daemon=True)
         self._ready: Ready | None = None
 
@@ -89,76 +88,120 @@ class Service:
         log.info("serving %s", model.name)
 
     def end(self) -> None:
-        """Let running requests finish, and stop the engine threads."""
-        self.readers.end()
+        """Begin nothing new, let running requests finish, and stop the engine threads."""
+        for threads in (self.planners, self.compilers, self.choosers):
+            threads.shutdown(wait=False, cancel_futures=True)
         if self._ready is not None:
             self._ready.pool.stop(self.settings.grace)
 
     @property
+    def pending(self) -> int:
+        """Rows that wait or are decoded."""
+        return 0 if self._ready is None else self._ready.pool.running + self._ready.pool.waiting
+
+    def hurry(self) -> None:
+        """End running requests with what is settled."""
+        if self._ready is not None:
+            self._ready.pool.end_rows()
+
+    @property
     def ready(self) -> Ready:
-        """What exists once the model is loaded; raises Loading before."""
+        """What exists once the model is loaded; raises Unavailable before."""
         if self._ready is None:
             why = f"The model cannot be loaded: {self.failed}" if self.failed else "The model is still loading."
-            raise Loading(why, hint="Try again later.")
+            raise Unavailable(why, hint="Try again later.")
         return self._ready
 
     def check_health(self) -> None:
         """Raise where an engine thread is dead or stuck."""
         trouble = self.ready.pool.trouble()
         if trouble:
-            raise Unwell(trouble, hint="Start the server again.")
+            raise Unavailable(trouble, hint="Start the server again.")
 
-    async def answer(self, kind: str, body: Decoding, request: Request) -> Response:
-        """Check, queue, and answer whole or as a stream."""
-        ready = self.ready
-        unknown = refuse_unserved(body)
-        if unknown:
-            log.info("ignored fields: %s", ", ".join(name[:40] for name in sorted(unknown)[:20]))
-        began = monotonic()
-        shape = AnswerShape(ready.model, kind)
-        request.state.log["id"] = shape.id
-        with told_as(sent_names(body)):
-            if decides(body):
-                return JSONResponse(await self.readers.decide(body, ready.model, shape))
-            asked = await self.readers.parse(body, ready.model)
-        job = Job(asked.requests, asked.stops, asked.timeout, asked.timeout - (monotonic() - began))
-        ready.pool.submit(job)
-        if asked.stream:
-            return self.streamed(job, shape, asked, request)
+    async def answer(self, body: Decoding, request: Request) -> Response:
+        """Answer, and name the fields that were ignored."""
+        ignored = refuse_fields(body)
+        response = await self.decode(body, request)
+        if ignored:
+            response.headers[IGNORED] = ", ".join(ignored)
+        return response
+
+    async def decode(self, body: Decoding, request: Request) -> Response:
+        """Read, queue, and answer whole or as a stream."""
+        began, ready = monotonic(), self.ready
+        asked = read_body(body, ready.model, self.settings)
+        writer = writer_for(body, asked, ready.model)
+        request.state.log["id"] = writer.id
         try:
-            await unless_gone(finished(job), request)
+            if asked.chooses:
+                chosen = await self.within(asked.timeout, self.choosers, answer_choice, asked, ready.model)
+                return JSONResponse(writer.whole(chosen))
+            job = await self.build_job(asked, began)
+        except InputError as error:
+            raise rename_field(error, asked.names) from None
+        ready.pool.submit(job)
+
+        def close() -> None:
+            self.close(job, writer.id, request.state.log)
+
+        if asked.stream:
+            stream = Stream(job, writer, asked, self.settings.ping, self.settings.frame)
+            return Streamed(stream, close, asked.timeout + self.settings.ping)
+        try:
+            await finish(job, request)
         finally:
-            outcomes = self.close(job, shape, request)
-        return JSONResponse(shape.whole(job, outcomes, asked.logprobs))
+            close()
+        if job.tickets[0].request.kept:  # a trace, or likely tokens: large enough to keep the event loop from others
+            return await asyncio.to_thread(respond, job, writer, asked.logprobs)
+        return respond(job, writer, asked.logprobs)
 
-    def streamed(self, job: Job, shape: AnswerShape, asked: ParsedBody, request: Request) -> Response:
-        """The answer as a stream, which lets go of its job when it ends."""
-        stream = Stream(job, shape, asked, self.settings.ping, self.settings.frame)
-        return Streamed(stream, lambda: self.close(job, shape, request), asked.timeout + self.settings.ping)
+    async def build_job(self, asked: Asked, began: float) -> Job:
+        """The rows of a request; a form without an automaton waits for the threads that compile."""
+        form = form_text(asked)
+        new = form is not None and form not in self.automata
+        threads = self.compilers if new else self.threads_for(*asked.prompts)
+        rows = await self.within(asked.timeout, threads, build_rows, asked, self.ready.model, self.settings)
+        if form is not None:
+            self.automata[form] = rows[0].constraint
+        return Job(rows, asked.timeout, asked.timeout - (monotonic() - began))
 
-    def close(self, job: Job, shape: AnswerShape, request: Request) -> list[FinishedRow]:
+    def threads_for(self, *prompts: Prompt) -> ThreadPoolExecutor:
+        """The threads that read these prompts."""
+        return self.compilers if any(is_long(prompt, self.ready.model) for prompt in prompts) else self.planners
+
+    async def within(
+        self, seconds: float, threads: ThreadPoolExecutor, work: Callable[..., T], *arguments: object
+    ) -> T:
+        """Do the work in one of the threads; raise Late after as many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.get_running_loop().run_in_executor(threads, work, *arguments)
+        except TimeoutError:
+            rule = f"The request was not read within {seconds:g} seconds."
+            raise Late(rule, hint="Send a smaller request.") from None
+
+    def close(self, job: Job, id: str, entry: dict[str, Any]) -> None:
         """Let go of a job, however it ended: count it, keep its trace for a while, note its size in the access log."""
         metrics = self.ready.metrics
         self.ready.pool.release(job)
         if not job.over or job.failed:
             (metrics.failed if job.failed or job.late else metrics.left).inc()
-            return []
-        outcomes = [outcome_of(ticket, shape.model) for ticket in job.tickets]
-        metrics.answered(job, outcomes)
-        usage = usage_of(job, outcomes)
-        request.state.log.update(prompt_tokens=usage["prompt_tokens"], tokens=usage["completion_tokens"])
-        if outcomes[0].trace is not None:
-            self.keep(shape.id, outcomes[0].trace)
-        return outcomes
-
-    def cells(self) -> int:
-        """Size of the kept traces: positions times steps."""
-        return sum(len(step.action) for trace in self.traces.values() for step in trace.steps)
+            return
+        rows = [finish_row(ticket, self.ready.model) for ticket in job.tickets]
+        metrics.count(job, rows)
+        answer = answer_job(job, rows)
+        entry.update(prompt_tokens=answer.prompt_tokens, tokens=answer.usage["completion_tokens"])
+        if rows[0].trace is not None:
+            self.keep(id, rows[0].trace)
 
     def keep(self, id: str, trace: Trace) -> None:
         """Keep a trace for the viewer; the oldest are dropped, so that all together are no larger than one may be."""
+
+        def cells() -> int:
+            return sum(len(step.action) for trace in self.traces.values() for step in trace.steps)
+
         self.traces[id] = trace
-        while len(self.traces) > 1 and (len(self.traces) > KEPT_TRACES or self.cells() > MOST_TRACED):
+        while len(self.traces) > 1 and (len(self.traces) > KEPT_TRACES or cells() > MOST_TRACED):
             self.traces.popitem(last=False)
 
     def card(self, name: str | None = None) -> dict[str, Any]:
@@ -168,68 +211,80 @@ class Service:
         about = {"id": ready.model.name, "object": "model", "created": ready.since, "owned_by": "starr"}
         return about | {"max_model_len": ready.model.spec.max_length}
 
-    def tokenize(self, body: TokenizeBody, messages: list[dict[str, str]] | None) -> dict[str, Any]:
+    async def tokenize(self, body: TokenizeBody) -> dict[str, Any]:
         """The tokens of a prompt or of messages."""
         model = self.ready.model
         check_model(body.model, model)
-        if body.prompt is not None and messages is None:
-            tokens = model.tokenizer.encode(body.prompt)
-        elif messages is not None and body.prompt is None:
-            tokens = model.tokenizer.chat(messages)
-        else:
+        if (body.prompt is None) == (body.messages is None):
             raise InputError("Give either prompt or messages.", param="prompt")
-        strings = [model.tokenizer.piece(token) for token in tokens]
-        return {"count": len(tokens), "max_model_len": model.spec.max_length, "tokens": tokens, "token_strs": strings}
 
-    def detokenize(self, body: DetokenizeBody) -> dict[str, Any]:
+        told = None if body.messages is None else read_messages(body.messages, "messages")
+        prompt: Any = body.prompt or "" if told is None else told
+
+        def encode() -> dict[str, Any]:
+            check_size(prompt, model, "prompt" if told is None else "messages")
+            tokens = model.tokenizer.encode(prompt) if told is None else model.tokenizer.chat(told)
+            strings = [model.tokenizer.piece(token) for token in tokens]
+            size = {"count": len(tokens), "max_model_len": model.spec.max_length}
+            return size | {"tokens": tokens, "token_strs": strings}
+
+        return await self.within(self.settings.timeout, self.threads_for(prompt), encode)
+
+    async def detokenize(self, body: DetokenizeBody) -> dict[str, Any]:
         """The text of tokens, special ones included."""
         model = self.ready.model
         check_model(body.model, model)
+        if len(body.tokens) > LONG * model.spec.max_length:
+            rule = f"{len(body.tokens)} tokens are too many; at most {LONG * model.spec.max_length} are allowed."
+            raise LengthError(rule, param="tokens")
         check_ids(body.tokens, model.spec.shape.vocab_size)
-        return {"prompt": model.tokenizer.decode(body.tokens, skip_special=False)}
+        text = await self.within(self.settings.timeout, self.planners, model.tokenizer.decode, body.tokens, False)
+        return {"prompt": text}
 
     def trace_page(self, id: str) -> str:
         """The viewer's page for a traced answer, while it is kept."""
-        from starr.viewer.html import page
+        from starr.viewer.html import build_page
 
         found = self.traces.get(id.rpartition("-")[2])
         if found is None:
             raise Missing(f"There is no trace {id!r}.", hint=f"The last {KEPT_TRACES} are kept.", param="id")
-        return page([found.to_dict()], f"Every step of a run by {found.strategy}")
+        return build_page([found.to_dict()], f"Every step of a run by {found.strategy}")
 
 
-class Streamed(StreamingResponse):
-    """A stream that lets go of its rows however it ends, at the latest after ``patience`` seconds."""
-
-    def __init__(self, stream: Stream, closed: Callable[[], object], patience: float) -> None:
-        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
-        super().__init__(stream.parts(), media_type="text/event-stream", headers=headers)
-        self.closed, self.patience = closed, patience
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            async with asyncio.timeout(self.patience):  # decoding has its own deadline; this one is for the reader
-                await super().__call__(scope, receive, send)
-        except TimeoutError:
-            log.info("closed a stream that nobody reads")
-        finally:
-            self.closed()
+def writer_for(body: Decoding, asked: Asked, model: Model) -> AnswerWriter:
+    """Who writes the answer to a body."""
+    if isinstance(body, ResponsesBody):
+        return ResponseWriter(model, body.kind, echoed=body.echoed())
+    return AnswerWriter(model, body.kind, asked.include_usage)
 
 
-async def finished(job: Job) -> None:
-    """Wait for the last row of a job."""
-    async for _ in job.changes(ping=3600.0):
-        pass
+def respond(job: Job, writer: AnswerWriter, likely: int | None) -> Response:
+    """The whole answer of a job whose rows are over."""
+    rows = [finish_row(ticket, writer.model, likely) for ticket in job.tickets]
+    content = "".join(dump(writer.whole(answer_job(job, rows))))
+    return Response(content, media_type="application/json")
 
 
-async def unless_gone(work: Awaitable[None], request: Request) -> None:
-    """Do the work, or raise Gone when the client closes the connection first."""
+def form_text(asked: Asked) -> str | None:
+    """The form of an answer as text, equal for equal forms; None where any text will do."""
+    try:
+        return None if asked.form is None else json.dumps([asked.form.option, asked.form.value])
+    except RecursionError:  # nested too deep, which the thread that compiles it will say
+        return ""
 
-    async def left() -> None:
+
+async def finish(job: Job, request: Request) -> None:
+    """Wait for the last row of a job; raise Gone when the client closes the connection first."""
+
+    async def end() -> None:
+        async for _ in job.changes(ping=3600.0):
+            pass
+
+    async def leave() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    tasks = [asyncio.ensure_future(work), asyncio.ensure_future(left())]
+    tasks = [asyncio.ensure_future(end()), asyncio.ensure_future(leave())]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not tasks[0].done():

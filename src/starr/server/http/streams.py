@@ -1,38 +1,32 @@
-"""Server-sent events: settled text as it grows, or whole canvases, or records of steps."""
+"""Streams: settled text as it grows, or whole canvases, or records of steps. A writer makes lines of the pieces."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Any
 
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
 from starr.decode.result import Event
-from starr.decode.strings import before_stop, sendable, within
+from starr.decode.text import before_stop, within
 from starr.decode.trace import record_dict
 from starr.errors import StarrError
-from starr.server.http.answers import AnswerShape
-from starr.server.http.errors import error_body, error_object
-from starr.server.http.outcome import (
-    chances_at,
-    figures_of,
-    outcome_of,
-    tokens_at,
-    usage_of,
-)
-from starr.server.http.parse import ParsedBody
+from starr.server.errors import error_body, error_object
+from starr.server.http.answers import AnswerWriter, Chance, Piece, answer_job, finish_row, read_chances
+from starr.server.http.read import Asked
 from starr.server.queue.job import Job, Ticket
+from starr.server.settings import PING
 from starr.viewer.words import MASK
 
 if TYPE_CHECKING:
     from starr.model.load import Model
 
 log = logging.getLogger("starr.server")
-PING = ": ping\n\n"
-DONE = "data: [DONE]\n\n"
 
 
 @dataclass(slots=True)
@@ -50,8 +44,8 @@ class Stream:
     """One streamed answer; ``parts`` yields its lines."""
 
     job: Job
-    shape: AnswerShape
-    asked: ParsedBody
+    writer: AnswerWriter
+    asked: Asked
     ping: float
     frame: float
     sent: list[Sent] = field(init=False)
@@ -61,105 +55,110 @@ class Stream:
 
     async def parts(self) -> AsyncIterator[str]:
         """Lines of the stream; an error after the first line is a line of its own, as the official client expects."""
-        if self.shape.chat:
-            for index in range(len(self.sent)):
-                yield self.line(self.shape.chunk(index, "", first=True))
+        for line in self.writer.open(len(self.sent)):
+            yield line
         try:
             async for news in self.job.changes(self.ping):
                 if not news:
-                    yield PING
+                    yield PING.decode()
                     continue
                 for index, ticket in enumerate(self.job.tickets):
-                    for chunk in self.news(index, ticket):
-                        yield self.line(chunk)
+                    for piece in self.news(index, ticket):
+                        for line in self.writer.tell(piece):
+                            yield line
+                        await asyncio.sleep(0)  # many pieces at once must not keep the event loop from others
                 if self.asked.diffusing:
                     await asyncio.sleep(self.frame)
-            if self.asked.include_usage:
-                outcomes = [outcome_of(ticket, self.shape.model) for ticket in self.job.tickets]
-                head = self.shape.head(self.shape.chunk_kind)
-                yield self.line(head | {"choices": [], "usage": usage_of(self.job, outcomes)})
+            rows = [finish_row(ticket, self.model) for ticket in self.job.tickets]
+            for line in self.writer.close(answer_job(self.job, rows)):
+                yield line
         except StarrError as error:
-            yield self.line(error_body(error))
-            return
+            yield self.writer.fail(error_body(error))
         except Exception as error:
             log.exception("a stream failed")
-            yield self.line(error_object(f"The server failed ({type(error).__name__}).", 500))
-            return
-        yield DONE
+            yield self.writer.fail(error_object(f"The server failed ({type(error).__name__}).", 500))
 
-    def line(self, body: dict[str, Any]) -> str:
-        """An object as one event of the stream."""
-        if self.asked.include_usage and "usage" not in body and "error" not in body:
-            body = body | {"usage": None}
-        return f"data: {json.dumps(body, ensure_ascii=False, allow_nan=False)}\n\n"
+    @property
+    def model(self) -> Model:
+        """The model that decodes it."""
+        return self.writer.model
 
-    def news(self, index: int, ticket: Ticket) -> Iterator[dict[str, Any]]:
-        """Chunks for what happened to a row since the last call."""
+    def news(self, index: int, ticket: Ticket) -> Iterator[Piece]:
+        """Pieces for what happened to a row since the last call."""
         sent, over, event = self.sent[index], ticket.over, ticket.event
         if sent.over or event is None:
             return
-        yield from self.records(index, ticket)
+        while sent.steps < len(ticket.steps):
+            yield Piece(index, more={"record": record_dict(ticket.steps[sent.steps].record())})
+            sent.steps += 1
         if over:
             sent.over = True
-            yield from self.last(index, ticket)
+            yield from self.last(index, ticket, event)
         elif self.asked.diffusing:
-            yield self.shape.chunk(index, frame_text(ticket, event, self.shape.model), **canvas_of(event))
+            yield Piece(index, frame_text(ticket, event, self.model), more=canvas_of(event))
         else:
-            yield from self.delta(index, sendable(event.text, self.job.stops), event)
+            yield from self.delta(index, event.text, event)
 
-    def delta(self, index: int, text: str, event: Event) -> Iterator[dict[str, Any]]:
-        """A chunk with the text that is new, if any."""
+    def delta(self, index: int, text: str, event: Event) -> Iterator[Piece]:
+        """A piece with the text that is new, if any."""
         sent = self.sent[index]
         new = text[len(sent.text) :]
-        if not new:
-            return
-        yield self.shape.chunk(index, new, logprobs=self.logprobs(index, text, event))
-        sent.text = text
+        if new:
+            yield Piece(index, new, self.chances(sent, text, event), len(sent.text))
+            sent.text = text
 
-    def logprobs(self, index: int, text: str, event: Event) -> dict[str, Any] | None:
-        """Of the tokens whose first byte is new in ``text``."""
+    def chances(self, sent: Sent, text: str, event: Event) -> list[Chance] | None:
+        """Of the tokens whose first byte is new in ``text``, where logprobs are wanted."""
         if self.asked.logprobs is None:
             return None
-        sent, places = self.sent[index], event.places
-        start, sent.tokens = sent.tokens, within(tokens_at(event, places), text, self.shape.model)
-        new = places[start : sent.tokens]
-        return self.shape.logprobs(chances_at(event, new, self.asked.logprobs), len(sent.text))
+        start = sent.tokens
+        sent.tokens = within([event.tokens[place] for place in event.places], text, self.model)
+        return read_chances(event, event.places[start : sent.tokens], self.asked.logprobs, self.model)
 
-    def last(self, index: int, ticket: Ticket) -> Iterator[dict[str, Any]]:
-        """The rest of the text, and the chunk that says why it ended and what it cost."""
-        result = outcome_of(ticket, self.shape.model)
-        assert ticket.event is not None
-        more: dict[str, Any] = {"starr": figures_of(self.job, [result])}
+    def last(self, index: int, ticket: Ticket, event: Event) -> Iterator[Piece]:
+        """The rest of the text, and the piece that says why it ended and what it cost."""
+        row = finish_row(ticket, self.model)
         if self.asked.diffusing:
-            yield self.shape.chunk(index, result.text, **canvas_of(ticket.event))
+            yield Piece(index, row.text, more=canvas_of(event))
         else:
-            yield from self.delta(index, result.text, ticket.event)
-        if result.trace is not None:
-            more["trace"] = {k: v for k, v in result.trace.to_dict().items() if k != "steps"}
-        yield self.shape.chunk(index, None, finish_reason=result.finish_reason, **more)
-
-    def records(self, index: int, ticket: Ticket) -> Iterator[dict[str, Any]]:
-        """A chunk for every step that was not reported yet, where a trace was asked for."""
-        sent = self.sent[index]
-        while sent.steps < len(ticket.steps):
-            record = record_dict(ticket.steps[sent.steps].record())
-            sent.steps += 1
-            yield self.shape.chunk(index, None, record=record)
+            yield from self.delta(index, row.text, event)
+        more: dict[str, Any] = {"starr": answer_job(self.job, [row]).figures}
+        if row.trace is not None:
+            more["trace"] = {name: value for name, value in row.trace.to_dict().items() if name != "steps"}
+        yield Piece(index, finish_reason=row.finish_reason, more=more)
 
 
 def frame_text(ticket: Ticket, event: Event, model: Model) -> str:
     """The whole canvas as text, up to a held end-of-text or a stop string; masked positions show as MASK."""
-    ends, stops = ticket.request.ends, ticket.job.stops
     cells = list(zip(event.tokens, event.masked, strict=True))
-    if ends:
+    if ticket.request.ends:
         cells = list(takewhile(lambda cell: cell[1] or cell[0] not in model.spec.eos_ids, cells))
     text = ""
     for masked, run in groupby(cells, key=lambda cell: cell[1]):
         tokens = [token for token, _ in run]
         text += MASK * len(tokens) if masked else model.tokenizer.decode(tokens)
-    return before_stop(text, stops)
+    return before_stop(text, ticket.request.options.stop)
 
 
 def canvas_of(event: Event) -> dict[str, Any]:
     """The fields of a frame: it replaces what came before."""
     return {"diffusing": True, "canvas": event.canvas}
+
+
+class Streamed(StreamingResponse):
+    """A stream that lets go of its rows however it ends, at the latest after ``patience`` seconds."""
+
+    def __init__(self, stream: Stream, close: Callable[[], object], patience: float) -> None:
+        headers = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        super().__init__(stream.parts(), media_type="text/event-stream", headers=headers)
+        self.close, self.patience = close, patience
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["state"]["streams"] = True  # so that the connection may send a ping of its own
+        try:
+            async with asyncio.timeout(self.patience):  # decoding has its own deadline; this one is for the reader
+                await super().__call__(scope, receive, send)
+        except TimeoutError:
+            log.info("closed a stream that nobody reads")
+        finally:
+            self.close()

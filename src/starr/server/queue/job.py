@@ -13,20 +13,8 @@ from time import monotonic
 
 from starr.decode.request import Request
 from starr.decode.result import Event, KeptStep
-from starr.decode.strings import cut_at
 from starr.errors import StarrError
-
-
-class Gone(StarrError):
-    """The client closed the connection."""
-
-    status = 499
-
-
-class Late(StarrError):
-    """The request's time has run out."""
-
-    status = 408  # like a body that comes too slowly: the client asked for too much in too little time
+from starr.server.errors import Late
 
 
 @dataclass(slots=True, eq=False)
@@ -37,6 +25,7 @@ class Ticket:
     job: Job
     queued_at: float = field(default_factory=monotonic)
     admitted_at: float | None = None
+    passed: float = 0.0  # seconds that later arrivals got and the row did not
     first_text_at: float | None = None
     ended_at: float | None = None
     event: Event | None = None
@@ -55,8 +44,7 @@ class Ticket:
             self.steps.append(event.kept)
         if self.first_text_at is None and event.text:
             self.first_text_at = monotonic()
-        stopped = not self.request.trace and cut_at(event.text, self.job.stops) is not None
-        if event.done or stopped:
+        if event.done:
             self.ended_at = monotonic()
         self.job.wake()
         return self.over
@@ -71,11 +59,8 @@ class Ticket:
 class Job:
     """The rows of one HTTP request."""
 
-    def __init__(
-        self, requests: Sequence[Request], stops: Sequence[str], timeout: float, left: float | None = None
-    ) -> None:
+    def __init__(self, requests: Sequence[Request], timeout: float, left: float | None = None) -> None:
         """``left`` are the seconds of ``timeout`` that planning did not use."""
-        self.stops = tuple(stops)
         self.tickets = [Ticket(request, self) for request in requests]
         self.deadline = monotonic() + (timeout if left is None else left)
         self.timeout = timeout

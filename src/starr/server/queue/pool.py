@@ -11,31 +11,15 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from starr.errors import StarrError, WorkError
+from starr.errors import WorkError
 from starr.model.threads import MACHINE
-from starr.server.queue.job import Job, Ticket
-from starr.server.queue.lane import cost
-from starr.server.queue.worker import Worker
+from starr.server.errors import Full, Unavailable
+from starr.server.queue.job import Job
+from starr.server.queue.lane import Worker, cost
 from starr.server.settings import Settings
 
 if TYPE_CHECKING:
     from starr.model.load import Model
-
-
-class Full(StarrError):
-    """The queue has no room."""
-
-    status = 429
-
-    def __init__(self, message: str, retry_after: int) -> None:
-        super().__init__(message, hint="Try again later.")
-        self.retry_after = retry_after
-
-
-class Closing(StarrError):
-    """The server accepts no new requests."""
-
-    status = 503
 
 
 def engines_for(model: Model, settings: Settings) -> int:
@@ -90,13 +74,13 @@ class Pool:
         """End the rows of engine threads that will not go on: another server may answer them."""
         for worker, words in self.troubled():
             for ticket in worker.tickets:
-                ticket.end(Closing(words, hint="Send the request again."))
+                ticket.end(Unavailable(words, hint="Send the request again."))
 
     def submit(self, job: Job) -> None:
         """Queue a job's rows, all or none, each in the least busy thread."""
         with self.lock:
             if self.closing:
-                raise Closing("The server is shutting down.", hint="Try another server.")
+                raise Unavailable("The server is shutting down.", hint="Try another server.")
             waiting = self.waiting
             if waiting + len(job.tickets) > self.settings.max_queue:
                 raise Full(
@@ -108,15 +92,15 @@ class Pool:
     def check_room(self) -> None:
         """Raise unless one more row would be taken: what a load balancer asks before it sends requests here."""
         if self.closing:
-            raise Closing("The server is shutting down.", hint="Try another server.")
+            raise Unavailable("The server is shutting down.", hint="Try another server.")
         if self.waiting >= self.settings.max_queue:
-            raise Closing(
+            raise Unavailable(
                 f"{self.waiting} rows are waiting; at most {self.settings.max_queue} may.", hint="Try another server."
             )
 
     def burden(self, worker: Worker) -> int:
         """Positions of all rows of a thread."""
-        return sum(cost(ticket.request, self.model.spec.max_length) for ticket in worker.tickets)
+        return sum(cost(ticket.request) for ticket in worker.tickets)
 
     def retry_after(self, waiting: int) -> int:
         """Seconds until the queue has moved on, going by the rows answered last."""
@@ -140,11 +124,11 @@ class Pool:
             worker.close()
         for worker in self.workers:
             worker.thread.join(timeout=max(0.0, end - monotonic()))
+        self.end_rows()
+
+    def end_rows(self) -> None:
+        """End every row with what is settled, or with an error where nothing is."""
         for worker in self.workers:
             for ticket in worker.tickets:
-                end_early(ticket)
-
-
-def end_early(ticket: Ticket) -> None:
-    """End a row with what is settled, or with an error where nothing is."""
-    ticket.end(None if ticket.event else WorkError("The server shut down before the answer began."))
+                ticket.end(None if ticket.event else WorkError("The server shut down before the answer began."))
+            worker.wake()

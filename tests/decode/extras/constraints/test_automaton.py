@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from starr.decode.extras.constraints.automaton import ENDING, NOWHERE, lift, minimal, spelling_of
+from starr.decode.extras.constraints.automaton import ENDING, NOWHERE, lift, minimize, spell_tokens
 from starr.errors import InputError
 from tests.decode.extras.constraints.toy import EOS, PATTERNS, VOCABULARY, accepts, made, reach_of
 from tests.reference.ref_constraints import completions
@@ -26,7 +26,7 @@ def test_states_that_act_alike_are_one():
     table[0, ord("a")], table[0, ord("b")] = 1, 2
     table[1, ord("c")], table[2, ord("c")] = 3, 4  # two ways to the same end; state 5 is DEAD
     final = np.array([False, False, False, True, True, False])
-    small, start, ends = minimal(table, 0, final)
+    small, start, ends = minimize(table, 0, final)
     assert len(small) == 4, "start, middle, end and DEAD"
     assert ends.sum() == 1
     assert small[start, ord("a")] == small[start, ord("b")]
@@ -41,7 +41,7 @@ def test_a_long_chain_is_kept_as_it_is():
 
 
 def test_tokens_are_gathered_by_what_they_do():
-    spelling = spelling_of([b"", b"12", b"7", b"x", b"1x", b"003", b"\xc3"], (0,))
+    spelling = spell_tokens([b"", b"12", b"7", b"x", b"1x", b"003", b"\xc3"], (0,))
     table = np.full((2, 256), 1, dtype=np.int32)
     table[0, [*b"0123456789"]] = 0
     automaton = lift(table, 0, np.array([True, False]), spelling, "regex")
@@ -51,13 +51,13 @@ def test_tokens_are_gathered_by_what_they_do():
 
 
 def test_what_has_too_many_moves_is_refused_by_name(monkeypatch):
-    monkeypatch.setattr("starr.decode.extras.constraints.automaton.MOST_CELLS", 10)
+    monkeypatch.setattr("starr.decode.extras.constraints.automaton.MAX_CELLS", 10)
     with pytest.raises(InputError, match="json_schema is too large") as caught:
         made(json_schema={"type": "integer"})
     assert caught.value.param == "json_schema"
 
 
 def test_equal_vocabularies_have_equal_fingerprints():
-    one, two = spelling_of([b"a", b""], (1,)), spelling_of([b"a", b""], (1,))
+    one, two = spell_tokens([b"a", b""], (1,)), spell_tokens([b"a", b""], (1,))
     assert one.fingerprint == two.fingerprint
-    assert one.fingerprint != spelling_of([b"b", b""], (1,)).fingerprint
+    assert one.fingerprint != spell_tokens([b"b", b""], (1,)).fingerprint

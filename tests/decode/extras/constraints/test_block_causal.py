@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -24,10 +23,10 @@ from benchmarks.structured_runs import (
     usable,
 )
 from starr.api import run_all
-from starr.decode.check import check_request
+from starr.decode.request import check_request
 from starr.errors import InputError
 from starr.model.load import load
-from tests.decode.extras.test_blocks import WHOLE
+from tests.decode.test_blocks import WHOLE
 from tests.model import released
 
 BORDERS = (1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK + 3)
@@ -146,12 +145,12 @@ def test_released_formats_keep_schemas_expressions_and_choices(family, tmp_path)
     wanted = [{"json_schema": SCHEMA}, {"regex": r"-?[0-9]{1,5}(\.[0-9]{2})?"}, {"choices": ["yes", "no", "perhaps"]}]
     prompts = [[65 + place % 20 for place in range(length)] for length in (1, block - 1, block, block + 1)]
     rows = [constrained(model, prompt, max_tokens=70, **each) for prompt in prompts for each in wanted]
-    rows += [replace(row, seed=1) for row in rows[:3]]
+    rows += [row.change(seed=1) for row in rows[:3]]
     together = run_all(model, rows, 7)
     for row, found in zip(rows, together, strict=True):
         assert model.spec.mask_id not in found.tokens
         assert found.finish_reason == "stop"
-        kind = row.constraint.wanted.kind
+        kind = row.constraint.spec.kind
         if kind == "json_schema":
             jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(found.text))
         elif kind == "regex":

@@ -8,13 +8,13 @@ import jsonschema
 import pytest
 
 import starr
-from benchmarks.structured_runs import caches, constrained, draw, fault, model_of, runs, usable
+from benchmarks.structured_runs import EXPRESSIONS, caches, constrained, draw, fault, model_of, runs, usable
 from starr.api import run_all
-from starr.decode.check import check_request
 from starr.decode.engine import Engine
-from starr.decode.extras.constraints.guest import RowWalk, settle
-from starr.decode.extras.constraints.reach import GOES_ON, MASK
-from starr.decode.trace_format import check_trace
+from starr.decode.extras.constraints.guest import RowWalk, reconcile
+from starr.decode.extras.constraints.walks import GOES_ON, MASK
+from starr.decode.request import check_request
+from starr.decode.trace import check_trace
 from starr.decode.view import Action
 from starr.errors import InputError
 from starr.viewer.pack import pack
@@ -84,7 +84,7 @@ def test_infilled_text_is_part_of_the_answer(model):
     row = constrained(model, prompt="ab[MASK:2]c[MASK:2]", infill=True, regex=pattern)
     found = run_all(model, [row], 1)[0]
     assert re.fullmatch(pattern, found.text)
-    with pytest.raises(InputError, match="stands on the canvas"):
+    with pytest.raises(InputError, match="text on the canvas"):
         check_request(constrained(model, prompt="zz[MASK:2]", infill=True, regex=pattern), model)
 
 
@@ -98,14 +98,14 @@ def test_thinking_in_place_keeps_to_the_constraint_when_it_fills(model):
         check_request(constrained(model, ice=ice.replace("true", "false"), max_tokens=12, regex=pattern), model)
 
 
-@pytest.mark.parametrize(("open_", "done"), [(MASK, [Action.REVISE, Action.REVOKE]), (GOES_ON, [0, Action.REVOKE])])
-def test_a_revoked_position_may_end_the_text_only_where_it_could_before(open_, done):
+@pytest.mark.parametrize(("as_mask", "done"), [(MASK, [Action.REVISE, Action.REVOKE]), (GOES_ON, [0, Action.REVOKE])])
+def test_a_revoked_position_may_end_the_text_only_where_it_could_before(as_mask, done):
     """*ab* becomes *abc* beside a revoked position if that can hold an end-of-text, and not if it cannot."""
     reach = reach_of("a|ab|abc")
     a, b, abc = (VOCABULARY.index(text) for text in (b"a", b"b", b"abc"))
-    each = RowWalk(walk_of(reach, [a, b]), 0, (0, 2), False, True, [open_] * 2, [])
+    each = RowWalk(walk_of(reach, [a, b]), 0, (0, 2), False, True, [as_mask] * 2, [])
     kinds = [int(reach.automaton.class_of[token]) for token in (abc, b)]
-    assert settle(each, [Action.REVISE, Action.REVOKE], kinds, kinds, [0, 1])[0] == done
+    assert reconcile(each, [Action.REVISE, Action.REVOKE], kinds, kinds, [0, 1])[0] == done
 
 
 def test_positions_that_a_stop_rule_watches_have_their_own_sets(model):
@@ -114,7 +114,7 @@ def test_positions_that_a_stop_rule_watches_have_their_own_sets(model):
     row = constrained(model, regex="[xyz]{3}[0-9]{3}", max_tokens=6, block_length=3, stop_rule="prophet", eos="never")
     engine.add(row)
     engine.step()
-    behind = engine.batch.canvas.proposal[0, row.start + 3 : row.start + 6].tolist()
+    behind = engine.batch.canvas.last.proposal[0, row.start + 3 : row.start + 6].tolist()
     assert all(model.tokenizer.piece(token).isdigit() for token in behind)
 
 
@@ -141,3 +141,35 @@ def test_a_trace_says_what_was_allowed(bundled):
     assert "sets" not in free.to_dict()
     again = check_trace(json.loads(json.dumps(trace.to_dict())), "trace", 100)
     assert "allowed" in pack(again)["cells"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_tokens": 3, "regex": "a{9}"}, "too short: regex needs at least 5 tokens, max_tokens is 3"),
+        ({"max_tokens": 9, "eos": "never", "regex": "a"}, "exactly 9 tokens"),
+        ({"max_tokens": 9, "strategy": "daedal", "regex": "a"}, "daedal cannot be used"),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_the_first_forward(model, options, words):
+    with pytest.raises(InputError, match=words):
+        check_request(constrained(model, **options), model)
+
+
+def test_a_canvas_of_exactly_the_shortest_length_is_enough(model):
+    for pattern in EXPRESSIONS:
+        row = constrained(model, regex=pattern, max_tokens=20)
+        shortest = row.constraint.automaton.shortest
+        row = constrained(model, regex=pattern, max_tokens=max(shortest, 1))
+        assert re.fullmatch(pattern, run_all(model, [row], 1)[0].text)
+        if shortest > 1:
+            with pytest.raises(InputError, match=f"at least {shortest} tokens"):
+                check_request(constrained(model, regex=pattern, max_tokens=shortest - 1), model)
+
+
+def test_what_would_hold_up_the_loop_is_refused_for_a_long_canvas(model, monkeypatch):
+    monkeypatch.setattr("starr.decode.extras.constraints.guest.MAX_WORK", 10_000)
+    pattern = "[ab]*a[ab]{6}"
+    assert re.fullmatch(pattern, run_all(model, [constrained(model, regex=pattern, max_tokens=8)], 1)[0].text)
+    with pytest.raises(InputError, match=r"regex is too large for 24 masks: it has \d+ moves, at most 416"):
+        check_request(constrained(model, regex=pattern, max_tokens=24), model)

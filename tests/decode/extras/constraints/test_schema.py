@@ -1,14 +1,31 @@
 """JSON schemas: the expression says no more than the schema, and what it cannot say is refused by keyword."""
 
 import json
+import math
 import random
+import re
 
 import jsonschema
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from outlines_core.json_schema import build_regex_from_schema
 
 from starr.decode.extras.constraints.automaton import Automaton
+from starr.decode.extras.constraints.schema import (
+    FORMATS,
+    Translator,
+    exclude_each_other,
+    join_alternatives,
+    read_count,
+    repeat_item,
+    translate_integer,
+    write_any_value,
+    write_constants,
+    write_integer_range,
+    write_repeat,
+)
 from starr.errors import InputError
 from tests.decode.extras.constraints.random_schemas import schemas
 from tests.decode.extras.constraints.schemas import SCHEMAS
@@ -97,6 +114,39 @@ def test_what_a_schema_lets_through(schema, good, bad):
     assert [text for text in bad if accepts(automaton, text)] == []
 
 
+LOOSE = [  # what the library's own translation lets through, though it does not validate
+    ({"type": "integer", "minimum": 3}, "2"),
+    ({"type": "integer", "multipleOf": 3}, "4"),
+    ({"type": "array", "items": {"type": "null"}, "uniqueItems": True}, "[null,null]"),
+    ({"type": "object", "properties": {"a": {"type": "null"}}, "minProperties": 1}, "{}"),
+    ({"type": "object", "properties": {"a": {"type": "null"}}, "required": ["b"]}, '{"a":null}'),
+    ({"type": "array", "prefixItems": [{"type": "null"}], "minItems": 2}, "[null]"),
+    ({"type": "string", "not": {"const": "a"}}, '"a"'),
+    ({"type": "string", "enum": ["a", 1]}, "1"),
+    ({"anyOf": [{"type": "integer"}], "minimum": 3}, "2"),
+    ({"type": "string", "pattern": "^[ab]+$", "maxLength": 2}, '"xy"'),
+    ({"allOf": [{"type": "integer"}, {"type": "null"}]}, "1null"),
+    ({"oneOf": [{"type": "integer"}, {"type": "number"}]}, "1"),
+    ({"type": "string", "pattern": "a.c"}, '"a"c"'),
+    ({"type": "string", "pattern": "^a|b$"}, '"a'),
+    ({"type": "string", "format": "date"}, '"2024-02-31"'),
+]
+
+
+@pytest.mark.parametrize(("schema", "text"), LOOSE, ids=[json.dumps(schema) for schema, _ in LOOSE])
+def test_our_translation_is_stricter_than_that_of_the_library(schema, text):
+    """When this fails because the library refuses the text, see whether ours is still needed."""
+    validator = jsonschema.Draft202012Validator(schema, format_checker=jsonschema.FormatChecker())
+    with pytest.raises((ValueError, jsonschema.ValidationError)):
+        validator.validate(json.loads(text))
+    assert re.fullmatch(build_regex_from_schema(json.dumps(schema)), text)
+    try:
+        ours = made(json_schema=schema)
+    except InputError:  # a keyword that cannot be kept
+        return
+    assert not accepts(ours, text)
+
+
 def nested(depth: int) -> dict:
     return {"type": "array", "items": nested(depth - 1) if depth else {"type": "null"}, "maxItems": 1}
 
@@ -171,3 +221,201 @@ def test_any_object_has_bounded_depth():
 
 def test_a_schema_is_as_small_as_its_expression():
     assert np.array_equal(made(json_schema={"type": "null"}).moves, made(regex="null").moves)
+
+
+DIGIT = {"enum": list(range(10))}
+
+
+def fits(expression: str, *texts: str) -> list[bool]:
+    return [re.fullmatch(expression, text) is not None for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("schema", "good", "bad"),
+    [
+        ({"items": DIGIT}, ["[]", "[1]", "[1,2, 3]"], ["[1 ,2]", "[,]", "[1,]"]),
+        ({"items": DIGIT, "minItems": 2, "maxItems": 3}, ["[1,2]", "[1,2,3]"], ["[1]", "[1,2,3,4]"]),
+        ({"maxItems": 0}, ["[]"], ["[1]"]),
+        ({"items": False}, ["[]"], ["[1]"]),
+        ({"prefixItems": [DIGIT, DIGIT]}, ["[1,2]"], ["[1]", "[1,2,3]"]),
+    ],
+)
+def test_arrays(schema, good, bad):
+    assert fits(Translator(schema).translate({"type": "array"} | schema), *good, *bad) == [True] * len(good) + [
+        False
+    ] * len(bad)
+
+
+@pytest.mark.parametrize("needed", [[], ["a"], ["b"], ["c"], ["a", "c"], ["a", "b", "c"]])
+def test_every_choice_of_optional_keys_and_no_other_order(needed):
+    schema = {"properties": dict.fromkeys("abc", DIGIT), "required": needed}
+    found = Translator(schema).translate(schema)
+    for number in range(8):
+        there = [name for place, name in enumerate("abc") if number >> place & 1]
+        text = json.dumps(dict.fromkeys(there, 1))
+        assert fits(found, text) == [set(needed) <= set(there)]
+        if len(there) > 1:
+            assert fits(found, json.dumps(dict.fromkeys(reversed(there), 1))) == [False]
+
+
+def test_a_required_key_that_is_not_declared_is_one_of_the_additional_ones():
+    schema = {"required": ["a"], "additionalProperties": {"type": "null"}}
+    assert fits(Translator(schema).translate(schema), '{"a": null}', "{}", '{"a": 1}') == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"required": ["a"], "additionalProperties": False}, "'a' is required"),
+        ({"required": ["a", "a"], "minProperties": 2}, "minProperties"),
+        ({"required": "a"}, "required a list"),
+        ({"minProperties": 2}, "above 1"),
+    ],
+)
+def test_objects_that_cannot_be_kept_are_refused(schema, words):
+    with pytest.raises(InputError, match=words):
+        Translator(schema).translate({"type": "object"} | schema)
+
+
+def test_a_free_value_has_a_bounded_depth():
+    found = made(regex=write_any_value(1))
+    assert [accepts(found, text) for text in ('[1, "a"]', '{"a": null}', "true", "[[1]]")] == [True, True, True, False]
+
+
+def test_a_string_counts_its_escapes_once():
+    found = made(json_schema={"maxLength": 2})
+    assert accepts(found, r'"\n\""')
+    assert not accepts(found, '"abc"')
+    assert not accepts(found, '"\n"')
+
+
+def test_a_pattern_is_handed_on_for_the_check_of_its_quotes():
+    translator = Translator({"pattern": "^[ab]+$"})
+    assert re.fullmatch(translator.translate(translator.root), '"abba"')
+    assert translator.patterns == ["[ab]+"]
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("date", "2024-11-30", "2024-11-31"),
+        ("time", "23:59:59Z", "24:00:00Z"),
+        ("date-time", "2024-01-31T00:00:00+01:00", "2024-01-31"),
+        ("uuid", "0" * 8 + "-0000-0000-0000-" + "0" * 12, "0" * 32),
+        ("ipv4", "255.0.10.1", "256.0.0.1"),
+        ("email", "a.b@c.de", "a@b"),
+    ],
+)
+def test_formats(name, good, bad):
+    assert re.fullmatch(FORMATS[name], good)
+    assert not re.fullmatch(FORMATS[name], bad)
+
+
+def test_the_narrower_of_two_bounds_counts():
+    found = translate_integer({"minimum": 3, "exclusiveMinimum": 3, "maximum": 12.0, "exclusiveMaximum": 20})
+    assert [value for value in range(-30, 30) if re.fullmatch(found, str(value))] == list(range(4, 13))
+
+
+@pytest.mark.parametrize("bound", [True, "3", 1.5, math.inf, math.nan, None])
+def test_a_bound_that_is_no_whole_number_is_refused(bound):
+    with pytest.raises(InputError, match="must be a whole number"):
+        translate_integer({"minimum": bound})
+
+
+def test_bounds_without_an_integer_between_are_refused():
+    with pytest.raises(InputError, match="no integer is from 5 to 4"):
+        translate_integer({"minimum": 5, "exclusiveMaximum": 5})
+
+
+@pytest.mark.parametrize("name", ["minimum", "exclusiveMaximum"])
+def test_a_bound_of_very_many_digits_is_refused(name):
+    with pytest.raises(InputError, match="may have 400 digits"):
+        translate_integer({name: -(10**4000)})
+
+
+def test_only_constants_of_the_type_stay():
+    found = write_constants(["a", 1, True, None], ["integer", "null"])
+    assert [text for text in ('"a"', "1", "true", "null") if re.fullmatch(found, text)] == ["1", "null"]
+    with pytest.raises(InputError, match="no value of enum"):
+        write_constants(["a"], ["integer"])
+
+
+@pytest.mark.parametrize(
+    ("branches", "found"),
+    [
+        ([{"type": "string"}, {"type": "null"}], True),
+        ([{"type": "integer"}, {"type": "number"}], False),
+        ([{"const": 1}, {"enum": [2, "1"]}], True),
+        ([{"const": 1}, {"const": 1.0}], False),
+        ([{"type": "string", "const": "a"}, {"type": "string", "enum": ["b", "c"]}], True),
+        ([{"type": "string", "const": "a"}, {"type": "string", "enum": ["b", "a"]}], False),
+        ([{"const": [1.0]}, {"const": [1]}], False),
+        ([{"const": 1}, {"type": "string"}], False),
+        ([{"enum": 5}, {"const": 1}], False),
+        ([True, {"const": 1}], False),
+    ],
+)
+def test_branches_exclude_one_another_where_types_or_constants_show_it(branches, found):
+    assert exclude_each_other(branches) is found
+
+
+def kind(name, **more) -> dict:
+    return {"type": "object", "properties": {"kind": {"const": name}}, "required": ["kind"]} | more
+
+
+@pytest.mark.parametrize(
+    ("branches", "found"),
+    [
+        ([kind("a"), kind("b")], True),
+        ([kind("a"), kind("a")], False),
+        ([kind("a"), kind("b", required=[])], False),
+        ([kind("a"), kind("b", required=5)], False),
+        ([kind("a"), kind("b", properties=[])], False),
+        ([kind("a", required=[{}]), kind("b", required=[{}])], False),
+    ],
+)
+def test_objects_are_told_apart_by_a_required_constant(branches, found):
+    assert exclude_each_other(branches) is found
+
+
+def test_equal_alternatives_are_one():
+    assert join_alternatives(["a", "b", "a"]) == "(?:a|b)"
+
+
+def test_a_bound_that_is_not_there_is_none():
+    assert [read_count(schema, "minItems") for schema in ({}, {"minItems": 2}, {"minItems": 0})] == [None, 2, 0]
+
+
+@pytest.mark.parametrize("wrong", [None, True, -1, 1.5, "3"])
+def test_a_bound_that_is_no_count_is_refused_by_name(wrong):
+    with pytest.raises(InputError, match="minItems must be a whole number"):
+        read_count({"minItems": wrong}, "minItems")
+
+
+def test_repetitions():
+    assert re.fullmatch(f"a{write_repeat(1, 2)}", "aa")
+    assert re.fullmatch(f"a{write_repeat(1, None)}", "aaaa")
+    with pytest.raises(InputError, match="at least 3 and at most 2"):
+        write_repeat(3, 2)
+    assert fits(repeat_item("a", 1, 2), "", "a", "a, a", "a,a,a") == [False, True, True, False]
+
+
+bounds = st.none() | st.integers(-2000, 2000)
+
+
+@settings(max_examples=300, deadline=None)
+@given(low=bounds, high=bounds, value=st.integers(-5000, 5000))
+def test_integer_ranges(low, high, value):
+    if low is not None and high is not None and low > high:
+        low, high = high, low
+    inside = (low is None or low <= value) and (high is None or value <= high)
+    assert bool(re.fullmatch(write_integer_range(low, high), str(value))) == inside
+
+
+@pytest.mark.parametrize("high", [2**31 - 1, 2**63 - 1, 10**30, int(1e308)])
+def test_the_expression_grows_with_the_digits_of_a_bound(high):
+    expression = write_integer_range(-high, high)
+    assert len(expression) < 10 * len(str(high)) ** 2
+    for value in (0, 9, 10, high // 2, high, -high):
+        assert re.fullmatch(expression, str(value))
+    assert not re.fullmatch(expression, str(high + 1))

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from starr.decode.extras.constraints.automaton import Automaton, lift, minimal, spelling_of
-from starr.decode.extras.constraints.compiled import compile_constraint
-from starr.decode.extras.constraints.expression import wanted
-from starr.decode.extras.constraints.reach import MASK, Reach, Walk
+from starr.decode.extras.constraints.automaton import Automaton, lift, minimize, spell_tokens
+from starr.decode.extras.constraints.compile import compile_constraint
+from starr.decode.extras.constraints.expression import parse_constraint
+from starr.decode.extras.constraints.walks import MASK, Reach, Walk
 
-BYTES = spelling_of([bytes([byte]) for byte in range(256)] + [b""], (256,))
+BYTES = spell_tokens([bytes([byte]) for byte in range(256)] + [b""], (256,))
 VOCABULARY = [b"", b"a", b"b", b"ab", b"ba", b"c", b"abc", b"bb"]
 EOS = 0
 PATTERNS = ["a*", "(ab)+c?", "a|ab|abc", "(a|b){3}", "(?:ab|ba)*c", "b+a?b+", "[abc]{2,4}", "abcab", "(a|ab)(c|bc)?"]
@@ -25,7 +25,7 @@ KNOWN: dict[str, Reach] = {}
 
 def made(**given) -> Automaton:
     """The automaton over single bytes."""
-    return compile_constraint(wanted(**given), BYTES)
+    return compile_constraint(parse_constraint(**given), BYTES)
 
 
 def accepts(automaton: Automaton, text: str | bytes) -> bool:
@@ -38,7 +38,7 @@ def accepts(automaton: Automaton, text: str | bytes) -> bool:
 def reach_of(pattern: str) -> Reach:
     """The automaton of a pattern over the small vocabulary, made once."""
     if pattern not in KNOWN:
-        KNOWN[pattern] = Reach(compile_constraint(wanted(regex=pattern), spelling_of(VOCABULARY, (EOS,))))
+        KNOWN[pattern] = Reach(compile_constraint(parse_constraint(regex=pattern), spell_tokens(VOCABULARY, (EOS,))))
     return KNOWN[pattern]
 
 
@@ -76,8 +76,8 @@ class ByteMachine:
         table = np.full((states + 1, 256), -1, dtype=np.int32)
         for state, row in enumerate(self.moves):
             table[state, ord("a") : ord("d")] = [-1 if goal is None else goal for goal in row]
-        small = minimal(table, 0, np.array([*self.final, False]))
-        return Reach(lift(*small, spelling_of(VOCABULARY, (EOS,)), "regex"))
+        small = minimize(table, 0, np.array([*self.final, False]))
+        return Reach(lift(*small, spell_tokens(VOCABULARY, (EOS,)), "regex"))
 
 
 @st.composite

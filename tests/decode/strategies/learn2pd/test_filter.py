@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import starr
-from starr.api import request_of, run_all
+from starr.api import build_request, run_all
 from starr.decode.strategies.learn2pd import Learn2PD
 from starr.decode.strategies.learn2pd.filter import WEIGHTS, filter_from
 from starr.errors import InputError
@@ -41,7 +41,7 @@ def test_a_row_gives_the_same_tokens_alone_and_in_any_batch(shift):
     for n in range(10):
         strategy = rng.choice(["threshold", *[f"{form_of('learn2pd')},tau={tau}" for tau in (0.5, 0.96, 1.5)]])
         options = Options(strategy=strategy, max_tokens=rng.randint(3, 20), cache=rng.choice(["none", "dkv"]), seed=n)
-        rows.append(request_of(model, "abc" * rng.randint(1, 5), options))
+        rows.append(build_request(model, "abc" * rng.randint(1, 5), options))
     together = run_all(model, rows, 4)
     alone = [run_all(model, [row], 1)[0] for row in rows]
     assert [g.tokens for g in together] == [g.tokens for g in alone]

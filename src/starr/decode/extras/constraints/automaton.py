@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from starr.errors import InputError
 
-MOST_CELLS = 1 << 23  # states times classes
+MAX_CELLS = 1 << 23  # states times classes
 NOWHERE = 0  # the class of tokens that no state takes
 ENDING = 1  # the class of end-of-text
 ROUNDS = 64  # of merging states
@@ -39,15 +39,15 @@ class Spelling:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Equal for equal vocabularies."""
-        mark = hashlib.sha256(repr((self.size, self.ends)).encode())
+        """A digest that is equal for equal vocabularies."""
+        digest = hashlib.sha256(repr((self.size, self.ends)).encode())
         for part in (self.ids, self.lengths, self.letters):
-            mark.update(part.tobytes())
-        return mark.hexdigest()
+            digest.update(part.tobytes())
+        return digest.hexdigest()
 
 
-def spelling_of(tokens: Sequence[bytes], ends: Sequence[int]) -> Spelling:
-    """``tokens[i]`` are the bytes of token i; empty where it may not occur in an answer (special tokens)."""
+def spell_tokens(tokens: Sequence[bytes], ends: Sequence[int]) -> Spelling:
+    """Sort the bytes of every token; ``tokens[i]`` is empty where token i may not occur in an answer."""
     sizes = np.array([len(text) for text in tokens], dtype=np.int32)
     begins = np.cumsum(sizes, dtype=np.int32) - sizes
     order = np.argsort(-sizes, kind="stable").astype(np.int32)
@@ -68,30 +68,31 @@ class Automaton:
 
     @property
     def states(self) -> int:
-        """Without DEAD."""
+        """The number of states without DEAD."""
         return len(self.moves) - 1
 
     @property
     def classes(self) -> int:
+        """K."""
         return int(self.moves.shape[1])
 
     @property
     def nbytes(self) -> int:
-        """About what it takes, with the edges and ways that follow from it."""
+        """About how many bytes it takes, with its edges and ways."""
         return self.moves.nbytes + self.class_of.nbytes + len(self.moves) ** 2 + 12 * self.live
 
     @cached_property
     def live(self) -> int:
-        """How many moves do not lead to DEAD."""
+        """The number of moves that do not lead to DEAD."""
         return int((self.moves != self.states).sum())
 
     @cached_property
     def edges(self) -> Bools:
         """(S + 2, S + 2): some token leads from one state to the other; DEAD has no edges."""
-        found = np.zeros((self.states + 1,) * 2, dtype=bool)
-        found[np.arange(self.states + 1)[:, None], self.moves] = True
-        found[:, -1] = False
-        return found
+        edges = np.zeros((self.states + 1,) * 2, dtype=bool)
+        edges[np.arange(self.states + 1)[:, None], self.moves] = True
+        edges[:, -1] = False
+        return edges
 
     @cached_property
     def ways(self) -> tuple[Ints, Ints, Ints]:
@@ -103,7 +104,7 @@ class Automaton:
 
     @cached_property
     def first_ways(self) -> Longs:
-        """Where in ``ways`` each next state begins."""
+        """The index in ``ways`` at which each next state begins."""
         return np.flatnonzero(np.diff(self.ways[2], prepend=-1))
 
     @cached_property
@@ -120,58 +121,55 @@ class Automaton:
         return None
 
 
-def minimal(table: Ints, start: int, final: Bools) -> tuple[Ints, int, Bools]:
-    """A small automaton of the same language (S + 1, 256), DEAD its last state: states that act alike are merged.
+def minimize(table: Ints, start: int, final: Bools) -> tuple[Ints, int, Bools]:
+    """Merge states that act alike; the result has the same language (S + 1, 256), and DEAD as its last state.
 
-    ``table`` has -1 for none, and its last row is DEAD. States are told apart by hashes of what they lead to, round by
-    round (Moore); where that does not end soon, only the states that can end are kept.
+    ``table`` has -1 for none, and its last row is DEAD. Hashes of what a state leads to distinguish states, round by
+    round (Moore); where that does not end soon, only the states that cannot end are merged.
     """
     table = np.where(table < 0, len(table) - 1, table)
-    letters = np.unique(table, axis=1)  # bytes that act alike do not tell states apart
+    letters = np.unique(table, axis=1)  # bytes that act alike do not distinguish states
     weights = np.random.default_rng(0).integers(1, 1 << 62, letters.shape[1] + 1, dtype=np.uint64) | np.uint64(1)
-    group = np.unique(distance(letters, final), return_inverse=True)[1].reshape(-1)
+    distance = measure_distance(letters, final)
+    group = np.unique(distance, return_inverse=True)[1].reshape(-1)
     for _ in range(ROUNDS):
-        seen = group.astype(np.uint64) * weights[0] + (group[letters].astype(np.uint64) * weights[1:]).sum(axis=1)
-        _, first, new = np.unique(seen, return_index=True, return_inverse=True)
+        hashes = group.astype(np.uint64) * weights[0] + (group[letters].astype(np.uint64) * weights[1:]).sum(axis=1)
+        _, first, new = np.unique(hashes, return_index=True, return_inverse=True)
         done, group = len(first) == group.max() + 1, new.reshape(-1)
         if done and (group[table] == group[table[first]][group]).all():
-            return renamed(table, start, final, group)
-    dead = distance(letters, final) < 0
-    return renamed(table, start, final, np.where(dead, len(table), np.arange(len(table))).astype(np.int64))
+            return merge_states(table, start, final, group)
+    return merge_states(table, start, final, np.where(distance < 0, len(table), np.arange(len(table))))
 
 
-def distance(letters: Ints, final: Bools) -> Longs:
+def measure_distance(letters: Ints, final: Bools) -> Longs:
     """(S + 1,): bytes of the shortest way to a final state, -1 where there is none; the last state is DEAD."""
     states, letter = np.nonzero(letters != len(letters) - 1)
     goals = letters[states, letter]
     order = np.argsort(goals, kind="stable")
     sources, starts = states[order], np.searchsorted(goals[order], np.arange(len(letters) + 1))
-    found = np.where(final, 0, -1).astype(np.int64)
+    distance = np.where(final, 0, -1).astype(np.int64)
     front, count = np.flatnonzero(final), 0
     while len(front):
         count += 1
         near = np.concatenate([sources[starts[state] : starts[state + 1]] for state in front.tolist()])
-        front = np.unique(near[found[near] < 0])
-        found[front] = count
-    return found
+        front = np.unique(near[distance[near] < 0])
+        distance[front] = count
+    return distance
 
 
-def renamed(table: Ints, start: int, final: Bools, group: Longs) -> tuple[Ints, int, Bools]:
-    """One state for each group, that of DEAD last."""
-    names, first, which = np.unique(group, return_index=True, return_inverse=True)
+def merge_states(table: Ints, start: int, final: Bools, group: Longs) -> tuple[Ints, int, Bools]:
+    """Make one state of each group, with that of DEAD last."""
+    _, first, which = np.unique(group, return_index=True, return_inverse=True)
     group = which.reshape(-1)
-    rank = np.arange(len(names))
-    dead = group[-1]
-    rank = np.where(rank < dead, rank, rank - 1)
-    rank[dead] = len(names) - 1
-    order = np.argsort(rank)
-    return rank[group[table[first]]][order].astype(np.int32), int(rank[group[start]]), final[first][order]
+    order = np.argsort(np.arange(len(first)) == group[-1], kind="stable")
+    rank = np.argsort(order)
+    return rank[group[table[first[order]]]].astype(np.int32), int(rank[group[start]]), final[first[order]]
 
 
 def lift(table: Ints, start: int, final: Bools, spelling: Spelling, param: str) -> Automaton:
-    """The automaton over tokens of a minimal one over bytes (S + 1, 256), whose last state is DEAD."""
+    """Lift a minimal automaton over bytes (S + 1, 256), whose last state is DEAD, to one over tokens."""
     states = len(table) - 1
-    columns, node_of = walk(table, spelling, param)
+    columns, node_of = find_columns(table, spelling, param)
     dead, end = states + 1, states
     moves = np.full((states + 2, len(columns) + 2), dead, dtype=np.int16)
     moves[:states, 2:] = np.where(columns[:, :-1] == states, dead, columns[:, :-1]).T
@@ -183,8 +181,8 @@ def lift(table: Ints, start: int, final: Bools, spelling: Spelling, param: str) 
     return Automaton(moves, class_of, start, np.concatenate([final[:-1], [True, False]]))
 
 
-def walk(table: Ints, spelling: Spelling, param: str) -> tuple[NDArray[np.int16], Ints]:
-    """Where every token leads from every state: distinct columns (K, S + 1), and each token's (T,), -1 for nowhere.
+def find_columns(table: Ints, spelling: Spelling, param: str) -> tuple[NDArray[np.int16], Ints]:
+    """Find where every token leads from every state: distinct columns (K, S + 1), and each token's (T,), -1 for none.
 
     All tokens take their bytes together, one a round. Tokens with equal columns so far are one; those that lead
     nowhere leave.
@@ -196,24 +194,24 @@ def walk(table: Ints, spelling: Spelling, param: str) -> tuple[NDArray[np.int16]
     known = {columns[0].tobytes(): 0, np.full(states + 1, states, dtype=np.int16).tobytes(): -1}
     node = np.zeros(len(spelling.ids), dtype=np.int64)
     alive = np.arange(len(node))
-    for place in range(int(spelling.lengths[0]) if len(node) else 0):
-        alive = alive[(spelling.lengths[alive] > place) & (node[alive] >= 0)]
+    for offset in range(int(spelling.lengths[0]) if len(node) else 0):
+        alive = alive[(spelling.lengths[alive] > offset) & (node[alive] >= 0)]
         if not len(alive):
             break
-        letter = letter_of[spelling.letters[spelling.starts[alive] + place]]
+        letter = letter_of[spelling.letters[spelling.starts[alive] + offset]]
         pairs, which = np.unique(node[alive] * letters.shape[1] + letter, return_inverse=True)
-        before, taken = np.divmod(pairs, letters.shape[1])
+        before, byte = np.divmod(pairs, letters.shape[1])
         names = np.empty(len(pairs), dtype=np.int64)
-        for i, (old, step) in enumerate(zip(before.tolist(), taken.tolist(), strict=True)):
+        for i, (old, step) in enumerate(zip(before.tolist(), byte.tolist(), strict=True)):
             column = letters[columns[old], step].astype(np.int16)
             name = known.setdefault(column.tobytes(), len(columns))
             if name == len(columns):
                 columns.append(column)
             names[i] = name
         node[alive] = names[which.reshape(-1)]
-        if len(columns) * states > MOST_CELLS:
+        if len(columns) * states > MAX_CELLS:
             raise InputError(
-                f"{param} is too large: more than {MOST_CELLS} moves.", hint="Ask for less at once.", param=param
+                f"{param} is too large: more than {MAX_CELLS} moves.", hint="Ask for less at once.", param=param
             )
     used, class_of = np.unique(node, return_inverse=True)
     kept = [columns[name] for name in used.tolist() if name >= 0]

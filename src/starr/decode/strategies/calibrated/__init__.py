@@ -9,7 +9,7 @@ risky one. Ties go to the lower position.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import torch
@@ -19,11 +19,12 @@ from starr.decode.ranking import rank_of, with_best
 from starr.decode.strategies.base import KnownModel, Strategy
 from starr.decode.strategies.calibrated.features import features_of, no_past, proposals_near, remember
 from starr.decode.strategies.calibrated.rule import FittedRule, find_rule
-from starr.decode.strategies.fitted import check_fitted_on, on_device
-from starr.decode.strategies.members import register
+from starr.decode.strategies.fitted import bind_fitted
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 FOREIGN = "Fit it again with starr calibrate, or allow it: calibrated:foreign=true."
 
@@ -35,6 +36,7 @@ class Calibrated(Strategy):
 
     name: ClassVar[str] = "calibrated"
     paper: ClassVar[str] = "ours (starr calibrate)"
+    sweep: ClassVar[Sweep] = Sweep(SURE, "budget", (0.1, 0.2, 0.3, 0.6))
     signals: ClassVar[frozenset[str]] = frozenset({"margin", "entropy"})
     files: ClassVar[frozenset[str]] = frozenset({"rule"})
     rule: str = option("auto", "file written by `starr calibrate`; auto is the one that ships for the model")
@@ -51,10 +53,7 @@ class Calibrated(Strategy):
 
     def bind(self, model: KnownModel) -> Self:
         """A copy with its rule and the model's end-of-text ids."""
-        fitted = self.fitted or find_rule(self.rule, model)
-        if not self.foreign:
-            check_fitted_on(model, fitted.fitted_on, "rule", FOREIGN)
-        return replace(self, fitted=on_device(fitted, model), ends=model.spec.eos_ids)
+        return bind_fitted(self, model, self.fitted or find_rule(self.rule, model), "rule", FOREIGN)
 
     def begin(self, view: StepView) -> Carry:
         return no_past(view)

@@ -11,7 +11,8 @@ there. The release holds the filter's weights and not its class; ours has one hi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import torch
@@ -19,13 +20,14 @@ from torch import Tensor
 
 from starr.decode.ranking import best_of, with_best
 from starr.decode.strategies.base import KnownModel, Strategy
-from starr.decode.strategies.fitted import check_fitted_on, on_device
+from starr.decode.strategies.fitted import bind_fitted
 from starr.decode.strategies.ids import is_one_of
 from starr.decode.strategies.learn2pd.filter import BlockFilter, find_filter
-from starr.decode.strategies.members import register
+from starr.decode.strategies.sweep import SURE, Sweep
 from starr.decode.view import Carry, Decision, StepView, commits
 from starr.errors import InputError
 from starr.named import option
+from starr.plugins import register
 
 FOREIGN = "Fit it again with starr calibrate --kind learn2pd, or allow it: learn2pd:foreign=true."
 
@@ -37,7 +39,8 @@ class Learn2PD(Strategy):
 
     name: ClassVar[str] = "learn2pd"
     paper: ClassVar[str] = "Learn2PD, arXiv:2509.25188"
-    looks_ahead: ClassVar[bool] = True
+    sweep: ClassVar[Sweep] = Sweep(SURE, "tau", (0.98, 0.96, 0.9, 0.8))
+    scope: ClassVar[str] = "ahead"
     files: ClassVar[frozenset[str]] = frozenset({"filter"})
     filter: str = option("auto", "file of `starr calibrate --kind learn2pd`; auto is the one that ships for the model")
     tau: float = option(0.96, "commit where P is above this", low=0.0, high=2.0)
@@ -48,13 +51,10 @@ class Learn2PD(Strategy):
 
     def bind(self, model: KnownModel) -> Self:
         """A copy with its filter and the model's end-of-text ids."""
-        fitted = self.fitted or find_filter(self.filter, model)
-        if not self.foreign:
-            check_fitted_on(model, fitted.fitted_on, "filter", FOREIGN)
-        return replace(self, fitted=on_device(fitted, model), ends=model.spec.eos_ids)
+        return bind_fitted(self, model, self.fitted or find_filter(self.filter, model), "filter", FOREIGN)
 
-    def shortens(self) -> bool:
-        return self.cut
+    def needs(self) -> Mapping[str, float]:
+        return {"shortening": self.cut}
 
     def decide(self, view: StepView, carry: Carry) -> tuple[Decision, Carry]:
         if self.fitted is None:

@@ -14,13 +14,14 @@ import torch
 from torch import Tensor
 
 from starr.decode.strategies.base import Strategy
-from starr.decode.strategies.members import register
 from starr.decode.strategies.starr.blend import blended, read_shares, share_now
 from starr.decode.strategies.starr.responsive import Margins, respond
 from starr.decode.strategies.starr.spatial import spatial_threshold
 from starr.decode.strategies.starr.temporal import empty_history, remember, temporal_threshold
+from starr.decode.strategies.sweep import REVOKE, Sweep
 from starr.decode.view import Carry, Decision, Label, StepView, actions
 from starr.named import option
+from starr.plugins import register
 
 
 @register
@@ -34,6 +35,7 @@ class Starr(Strategy):
 
     name: ClassVar[str] = "starr"
     paper: ClassVar[str] = "STaRR, arXiv:2601.04205"
+    sweep: ClassVar[Sweep] = Sweep(REVOKE, "scale", (1.0, 2.0, 3.0, 4.0))
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "math500": {"temporal_window": 5, "spatial_window": 2},
         "case_study": {"temporal_window": 5, "warmup_threshold": 0.95},

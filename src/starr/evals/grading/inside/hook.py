@@ -6,28 +6,16 @@ import os
 import posix
 import sys
 
-# Ways to reach the object that writes the verdict, or memory.
-ALWAYS = ("gc.get_", "sys._current_", "sys.settrace", "sys.setprofile", "ctypes.")
-FOREIGN = ("ctypes", "_ctypes")
 # Modules whose C code opens files, shares memory or starts processes without a word to the hook.
-SILENT = ("sqlite3", "_sqlite3", "readline", "_dbm", "_gdbm", "_posixshmem", "_curses", "syslog")
+SILENT = ("ctypes", "_ctypes", "sqlite3", "_sqlite3", "readline", "_dbm", "_gdbm", "_posixshmem", "_curses", "syslog")
 WITH_PATHS = ("os.listdir", "os.scandir", "os.remove", "os.rename", "os.rmdir", "os.mkdir", "os.chdir")
 MAKERS = ("os.fork", "os.exec", "os.spawn", "os.posix_spawn", "os.system", "os.kill", "subprocess.", "pty.")
 CHANGERS = ("os.link", "os.symlink", "os.chmod", "os.chown", "os.lchown", "os.fchown", "os.truncate", "os.utime")
 OTHERS = ("os.setxattr", "os.removexattr", "os.chflags", "shutil.", "resource.", "sqlite3.", "signal.pthread_kill")
-BARRED = (*WITH_PATHS, *MAKERS, *CHANGERS, *OTHERS)
+OBJECTS = ("gc.get_", "sys._current_", "sys.settrace", "sys.setprofile", "ctypes.")  # ways to the hook itself
+BARRED = (*WITH_PATHS, *MAKERS, *CHANGERS, *OTHERS, *OBJECTS)
 UNHEARD = ("mkfifo", "mknod", "pidfd_open", "memfd_create", "open_by_handle_at", "setpriority", "sched_setaffinity")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-
-
-def refuse_inspection() -> None:
-    """In every mode: no walk over all objects, no other thread's frames, no foreign functions."""
-
-    def hook(event: str, arguments: tuple[object, ...], always: object = ALWAYS, foreign: object = FOREIGN) -> None:
-        if event.startswith(always) or (event == "import" and arguments[0] in foreign):  # type: ignore[arg-type,operator]
-            raise PermissionError(f"{event} is refused in the sandbox")
-
-    sys.addaudithook(hook)
 
 
 def refuse_outside(folder: str, *, sockets: bool) -> None:

@@ -1,7 +1,8 @@
-"""Three processes: the watch, which keeps time and counts; the first process inside; and the program's.
+"""Four processes: the watch, which keeps time and counts; the first process inside; the program's; and the judge's.
 
-In namespaces the first process inside is process 1, so that its end ends every other. The program's process has one
-handle, for its verdict. Set-up that fails is told on the handle ``report``, which is closed before the program runs.
+In namespaces the first process inside is process 1, so that its end ends every other. The program's process has two
+handles, for calls and for its answers. The judge's alone reads the tests, which no other process ever holds, and
+alone can write a verdict. Set-up that fails is told on the handle ``report``, which is closed before either runs.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ import select
 import signal
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from starr.evals.grading.inside.hook import refuse_inspection, refuse_outside
+from starr.evals.grading.inside.hook import refuse_outside
+from starr.evals.grading.inside.judge import SILENT, STOPPED, VERDICT_BYTES, judge
 from starr.evals.grading.inside.landlock import restrict_files
+from starr.evals.grading.inside.program import serve
 from starr.evals.grading.inside.seccomp import restrict_calls
-from starr.evals.grading.inside.verdict import SECRET_BYTES, VERDICT_BYTES, run, witness
 from starr.evals.grading.inside.walls import (
     Closed,
+    allow_inspection,
     die_with_parent,
     drop_rights,
     enter_namespaces,
@@ -32,16 +36,21 @@ from starr.evals.grading.inside.watch import on_disk, resident
 
 Request = dict[str, Any]
 GLANCE = 0.02  # seconds between two looks at memory and disk
+LINGER = 1.0  # seconds that a program which stopped answering has to end
 ENDS = {signal.SIGXCPU: "out of processor time or killed", signal.SIGKILL: "out of processor time or killed"}
 
 
-def main() -> None:
-    """Read a request from standard input, run its program and write the answer, a JSON object, to standard output."""
-    request: Request = json.loads(sys.stdin.buffer.read())
+def main(size: int) -> None:
+    """Read a request of ``size`` bytes from standard input, where the tests follow; write the answer as JSON."""
     die_with_parent()
+    text = b""
+    while len(text) < size:
+        text += os.read(0, size - len(text))  # no byte more: the tests are the judge's alone
+    request: Request = json.loads(text)
     try:
         if request["mode"] == "namespaces":
             enter_namespaces()
+        allow_inspection(allowed=False)
     except OSError as error:
         answer = failed(error)
     else:
@@ -56,60 +65,57 @@ def failed(error: Exception) -> dict[str, Any]:
 
 
 def watch(request: Request) -> dict[str, Any]:
-    """Start the process inside; wait for its end, the clock, or too much memory or disk."""
+    """Start the processes inside; wait for the verdict, the clock, or too much memory or disk."""
     verdict, write_verdict = os.pipe()
     report, write_report = os.pipe()
-    secret, write_secret = os.pipe()
     inner = os.fork()
     if inner == 0:
-        inside(request, write_verdict, write_report, secret)
-    for handle in (write_verdict, write_report, secret):
-        os.close(handle)
-    key = os.urandom(SECRET_BYTES)  # made after the fork: no frame and no page of the program's ever held it
-    with suppress(BrokenPipeError):
-        os.write(write_secret, key)
+        inside(request, write_verdict, write_report)
+    os.close(write_verdict)
+    os.close(write_report)
     try:
-        return observe(request, inner, verdict, report, key)
+        return observe(request, inner, verdict, report)
     finally:
         with suppress(ProcessLookupError):
             os.kill(inner, signal.SIGKILL)
         os.waitpid(inner, 0)
 
 
-def observe(request: Request, inner: int, verdict: int, report: int, key: bytes) -> dict[str, Any]:
-    """The answer: what was said with the key on ``verdict``, or on ``report``, or why we stop here."""
-    walls: list[str] = []
-    open_handles, clock = [verdict, report], time.monotonic() + request["timeout"] + 60  # until the program starts
+def observe(request: Request, inner: int, verdict: int, report: int) -> dict[str, Any]:
+    """The answer: what the judge wrote on ``verdict``, what ``report`` says, or why we stop here."""
+    walls: dict[str, list[str]] = {}
+    status: dict[str, int] = {}
+    clock = time.monotonic() + request["timeout"] + 60  # until both processes run
     while True:
-        ready, _, _ = select.select(open_handles, [], [], GLANCE)
-        if report in ready:
-            for line in os.read(report, 65536).decode().splitlines():
-                told: dict[str, Any] = json.loads(line)
-                if "failed" in told:
-                    return told
-                if "status" in told:
-                    return {"verdict": said(verdict, key) or ending(told["status"]), "walls": walls}
-                walls, clock = told["walls"], time.monotonic() + request["timeout"]
-        elif verdict in ready:
-            if text := said(verdict, key):
-                return {"verdict": text, "walls": walls}
-            open_handles = [report]  # closed without a word: its end is reported
+        ready, _, _ = select.select([verdict, report] if "judge" not in status else [report], [], [], GLANCE)
+        held = walls.get("program", [])
+        if verdict in ready and (text := os.read(verdict, VERDICT_BYTES)):
+            return {"verdict": text.decode(errors="replace"), "walls": held}
+        for line in os.read(report, 65536).decode().splitlines() if report in ready else ():
+            told: dict[str, Any] = json.loads(line)
+            if "failed" in told:
+                return told
+            walls |= told.get("walls", {})
+            status |= told.get("status", {})
+            if "walls" in told and len(walls) == 2:
+                clock = time.monotonic() + request["timeout"]
+            if "judge" in status:
+                clock = min(clock, time.monotonic() + LINGER)
+        if "judge" in status and (status.keys() >= {"program"} or time.monotonic() > clock):
+            return {"verdict": silence(status), "walls": held}
         if time.monotonic() > clock:
-            return {"verdict": "timed out", "walls": walls}
+            return {"verdict": "timed out", "walls": held}
         if resident(inner) > request["memory"]:
-            return {"verdict": f"MemoryError: more than {request['memory'] >> 20} MiB in all", "walls": walls}
+            return {"verdict": f"MemoryError: more than {request['memory'] >> 20} MiB in all", "walls": held}
         if request["mode"] != "namespaces" and on_disk(request["folder"], inner) > request["disk"]:
-            return {"verdict": f"OSError: more than {request['disk'] >> 20} MiB on disk", "walls": walls}
+            return {"verdict": f"OSError: more than {request['disk'] >> 20} MiB on disk", "walls": held}
 
 
-def said(verdict: int, key: bytes) -> str:
-    """The verdict on the handle; "" if there is none. Without the key it is the program that wrote it."""
-    if not select.select([verdict], [], [], 0)[0]:
-        return ""
-    text = os.read(verdict, SECRET_BYTES + VERDICT_BYTES)
-    if not text.startswith(key):
-        return "wrote to the verdict's handle" if text else ""
-    return text[len(key) :].decode(errors="replace")
+def silence(status: dict[str, int]) -> str:
+    """Why the judge ended without a verdict."""
+    if os.WIFEXITED(status["judge"]) and os.WEXITSTATUS(status["judge"]) == STOPPED:
+        return ending(status["program"]) if "program" in status else SILENT
+    return f"the tests: {ending(status['judge'])}"
 
 
 def ending(status: int) -> str:
@@ -120,22 +126,48 @@ def ending(status: int) -> str:
     return f"exited early with status {os.WEXITSTATUS(status)}"
 
 
-def inside(request: Request, verdict: int, report: int, secret: int) -> None:
-    """The first process inside: build the root, start the program's process, tell how it ended; never returns."""
+def inside(request: Request, verdict: int, report: int) -> None:
+    """The first process inside: build the root, start program and judge, tell how they ended; never returns."""
     try:
         die_with_parent()
         if request["mode"] == "namespaces":
             private_root(request["folder"], request["disk"])
-        program = os.fork()
-        if program == 0:
-            confine(request, verdict, report, secret)
-        os.close(verdict)
-        while (ended := os.wait())[0] != program:
-            pass
-        tell(report, {"status": ended[1]})
+        calls, write_call = os.pipe()
+        answers, write_answer = os.pipe()
+        tests = os.dup(0)
+        roles = {
+            start("program", request, report, serve, calls, write_answer): "program",
+            start("judge", request, report, judge, write_call, answers, tests, verdict): "judge",
+        }
+        for handle in (calls, write_call, answers, write_answer, tests, verdict):
+            os.close(handle)
+        while roles:
+            process, status = os.wait()
+            if process in roles:
+                tell(report, {"status": {roles.pop(process): status}})
     except BaseException as error:
         tell(report, failed(error if isinstance(error, Exception) else RuntimeError(repr(error))))
     os._exit(0)
+
+
+def start(role: str, request: Request, report: int, work: Callable[..., None], *handles: int) -> int:
+    """Start a process that has these handles only, stands behind all walls and does its work; its number."""
+    if process := os.fork():
+        return process
+    leave = os._exit
+    try:
+        os.setsid()
+        only_keep(*handles, report)
+        walls = confine(request, program=role == "program")
+        tell(report, {"walls": {role: walls}})
+    except Exception as error:
+        tell(report, failed(error))
+        leave(1)
+    try:
+        os.close(report)
+        work(*([request["sources"]] if role == "program" else []), *handles)
+    finally:
+        leave(1)  # whatever is raised, no line of the callers runs here
 
 
 def tell(report: int, words: dict[str, Any]) -> None:
@@ -143,28 +175,20 @@ def tell(report: int, words: dict[str, Any]) -> None:
     os.write(report, json.dumps(words).encode() + b"\n")
 
 
-def confine(request: Request, verdict: int, report: int, secret: int) -> None:
-    """In the program's process: the last walls, then the program; never returns."""
+def confine(request: Request, *, program: bool) -> list[str]:
+    """The last walls; which of the kernel's filters hold."""
     namespaces = request["mode"] == "namespaces"
     folder = os.getcwd() if namespaces else os.path.realpath(request["folder"])
-    try:
-        only_keep(verdict, report, secret)
-        drop_rights(None if namespaces else folder)
-        filters = request["filters"] and sys.platform == "linux"
-        landlock = filters and restrict_files(folder)
-        seccomp = filters and restrict_calls(namespaces=namespaces)
-        calls, end = witness(verdict, secret)
-        set_limits(request)
-        forget_modules()
-        refuse_inspection()
-        if not namespaces:
-            refuse_outside(folder, sockets=seccomp)
-        tell(report, {"walls": [name for name, held in (("landlock", landlock), ("seccomp", seccomp)) if held]})
-    except BaseException as error:
-        tell(report, failed(error if isinstance(error, Exception) else RuntimeError(repr(error))))
-        os._exit(1)
-    os.close(report)
-    run(request["program"], calls, end)
+    drop_rights(None if namespaces else folder, owner=program)
+    allow_inspection(allowed=program)
+    filters = request["filters"] and sys.platform == "linux"
+    landlock = filters and restrict_files(folder)
+    seccomp = filters and restrict_calls(namespaces=namespaces)
+    set_limits(request)
+    forget_modules()
+    if not namespaces:
+        refuse_outside(folder, sockets=seccomp)
+    return [name for name, held in (("landlock", landlock), ("seccomp", seccomp)) if held]
 
 
 def only_keep(*handles: int) -> None:
@@ -180,9 +204,7 @@ def only_keep(*handles: int) -> None:
 def forget_modules() -> None:
     """What the walls were built with is not for the program: our own modules, and foreign functions."""
     for name in [name for name in sys.modules if name.split(".")[0] in ("starr", "ctypes", "_ctypes")]:
-        module = sys.modules.pop(name)
-        if "ctypes" in name:
-            vars(module).clear()
+        del sys.modules[name]
     sys.path[:] = [path for path in sys.path if path != package_root()]
 
 

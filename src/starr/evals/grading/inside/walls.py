@@ -15,7 +15,7 @@ from typing import Any
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 1 << 17, 1 << 27, 1 << 28, 1 << 29, 1 << 30
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 LOCKED_FLAGS = 2 | 4 | 8 | 1024 | 2048  # nosuid, nodev, noexec, noatime, nodiratime: a remount must repeat them
-PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS = 1, 4, 38
 LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
 OPEN_FILES = 64
@@ -36,6 +36,12 @@ def die_with_parent() -> None:
     """Ask the kernel to kill this process when its parent ends (Linux)."""
     if sys.platform == "linux":
         call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def allow_inspection(*, allowed: bool) -> None:
+    """Whether another process of the same user may read and write this one's memory (Linux)."""
+    if sys.platform == "linux":
+        call("prctl", PR_SET_DUMPABLE, int(allowed), 0, 0, 0)
 
 
 def libraries() -> list[str]:
@@ -92,8 +98,8 @@ def open_to_all(path: str) -> bool:
     return True
 
 
-def drop_rights(folder: str | None) -> None:
-    """As root: become a user id nobody has, who owns ``folder``. As a user: give up the namespace's capabilities.
+def drop_rights(folder: str | None, *, owner: bool) -> None:
+    """As root: become a user id nobody has, the ``owner`` of ``folder``. As a user: give up the capabilities.
 
     ``folder`` is None inside namespaces. Raises Closed where root would have to stay root.
     """
@@ -101,7 +107,7 @@ def drop_rights(folder: str | None) -> None:
         if folder is not None and not open_to_all(os.__file__):
             raise Closed(f"only root may read Python's library in {os.path.dirname(os.__file__)}")
         stranger = random.SystemRandom().randrange(200_000, 2_000_000)
-        if folder is not None:
+        if folder is not None and owner:
             os.chown(folder, stranger, stranger)
         os.setgroups([])
         os.setgid(stranger)
