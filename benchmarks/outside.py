@@ -21,7 +21,6 @@ from statistics import mean
 from typing import Any
 
 import torch
-from starr.evals.reproduce import context
 
 import starr
 from benchmarks.outside_models import ANTIBERTY, RXNMAPPER, cache_folder, model_folder, reactions
@@ -29,6 +28,7 @@ from benchmarks.stored import Stored
 from starr.errors import InputError
 from starr.evals.stats import bootstrap
 from starr.options import Options
+from starr.research.reproduce import context
 
 LONGEST = 160  # tokens of a reaction that fits
 LENGTHS = (108, 114, 120, 126)  # residues of a chain

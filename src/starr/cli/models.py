@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from starr.cli.flags import Common, Json
+from starr.cli.flags import Attention, Common, FamilyName, Json
 from starr.cli.report import dump, table
 from starr.cli.verb import family, verb
 from starr.errors import InputError
@@ -68,6 +68,8 @@ class ShowModelOptions(Common):
             metavar="NAME", help="bundled, bundled-dream, bundled-blocks, a folder, or a hub id in the cache."
         ),
     ]
+    family: FamilyName = None
+    attention: Attention = None
     json: Json = False
 
 
@@ -127,7 +129,7 @@ def show_one(options: ShowModelOptions) -> None:
     from starr.model.load import read_folder
 
     folder, name = find(options.name)
-    spec, tokenizer, _ = read_folder(folder, name)
+    spec, tokenizer, _ = read_folder(folder, name, options.family, options.attention)
     facts = describe(spec, tokenizer) | {"needs": needs_of(folder, spec.shape)}
     facts |= {"files": f"{size_of(folder) / 1e6:,.1f} MB", "folder": str(folder)}
     if options.json:

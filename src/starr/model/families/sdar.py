@@ -91,7 +91,7 @@ def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpe
     shape = shape_of(row, config)
     spec = make_spec(row.names, row.family, name, shape, config, added)
     if block is None:
-        return spec
+        return replace(spec, habits=Habits(strategy=row.strategy))
     return replace(
         spec, block_length=block, from_prompt=row.from_prompt, habits=Habits(strategy=row.strategy, cache="exact")
     )
