@@ -65,7 +65,8 @@ def read_bert(config: Config, *, offset: int = 0, albert: bool = False) -> Shape
         types=whole(config, "type_vocab_size", 2),
         offset=offset,
     )
-    return shape_of(config, kind, real(config, "layer_norm_eps"), whole(config, "max_position_embeddings") - offset)
+    longest = whole(config, "max_position_embeddings") - offset
+    return shape_of(config, kind, real(config, "layer_norm_eps", 1.0), longest)
 
 
 def read_modern(config: Config) -> Shape:
@@ -81,7 +82,7 @@ def read_modern(config: Config) -> Shape:
         every=every(config),
         local_theta=thetas["sliding_attention"],
     )
-    shape = shape_of(config, kind, real(config, "norm_eps"), whole(config, "max_position_embeddings"))
+    shape = shape_of(config, kind, real(config, "norm_eps", 1.0), whole(config, "max_position_embeddings"))
     return replace(shape, rope_theta=thetas["full_attention"])
 
 

@@ -118,8 +118,10 @@ class EncoderNetwork(Transformer):
         if place.packing is not None:
             queries = keys = torch.arange(place.packing.columns, device=queries.device)[None]
         elif buffer is not None:
-            slots = torch.arange(buffer.slots, device=queries.device).expand(len(queries), -1)
-            keys = slots.scatter(1, place.slots.expand_as(queries), queries)  # extra queries stand elsewhere
+            keys = torch.arange(buffer.slots, device=queries.device)[None]
+        if place.keys is not None:
+            keys = place.keys
+            queries = keys if place.packing is not None else queries
         close = ((queries[:, :, None] - keys[:, None, :]).abs() <= self.kind.window)[:, None]
         if place.attend is not None:
             seen = place.attend & close

@@ -62,6 +62,8 @@ class Place:
     attend: Tensor | None  # (B, 1, 1 or Q, S) bool
     slots: Tensor  # (B or 1, Q) int64: where the queries' K/V go in a buffer
     packing: Packing | None = None
+    aside: int = 0  # the last queries, whose K/V do not go there
+    keys: Tensor | None = None  # (B, S) int64: positions of what is seen, where they are not those of the columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,28 +119,35 @@ class Transformer(nn.Module):
         slots: Tensor | None = None,  # (B, Q) int64: where each query's K/V are written; None is ``positions``
         wanted: Tensor | None = None,  # (B, O) int64: which queries; beyond Q anything is returned; None for all
         added: Tensor | None = None,  # (B, Q, D): what the queries are besides the embeddings of their tokens
+        aside: int = 0,  # the last queries: they leave the buffer as it is, and ``attend`` has them after its slots
     ) -> Tensor:  # (B, O, D), or (B, Q, D) without ``wanted``
         """Hidden states of the wanted queries; with a buffer, their K/V are written before anyone attends."""
-        return self.run(tokens, self.place(tokens, positions, attend, slots), buffer, wanted, added)
+        place = self.place(tokens, positions, attend, slots)
+        if aside and buffer is not None:
+            columns = torch.arange(buffer.slots, device=tokens.device).expand(len(tokens), -1)
+            place = replace(place, aside=aside, keys=torch.cat([columns, place.positions[:, -aside:]], dim=1))
+        return self.run(tokens, place, buffer, wanted, added)
 
     def packed(
         self,
         tokens: Tensor,
-        length: Tensor,
+        real: Tensor,
         total: int,
         wanted: Tensor,
         seen: Tensor | None = None,
         added: Tensor | None = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
-        """(B, O, D): ``forward`` without a buffer, for rows of different ``length`` (B,) whose sum is ``total``.
+        """(B, O, D): ``forward`` without a buffer, for rows whose ``real`` (B, S) bool columns are ``total`` in all.
 
-        ``seen`` (B, S, S) bool says who sees whom; None is everybody. ``added`` (B, S, D) is that of ``forward``.
+        ``seen`` (B, S, S) bool says who sees whom; None is everybody. ``added`` (B, S, D) and ``positions`` (B, S) are
+        those of ``forward``.
         """
-        real = torch.arange(tokens.shape[1], device=tokens.device) < length[:, None]
         packing = Packing.of(real, total)
         flat = packing.pack(tokens)
         attend = real if seen is None else real[:, None] & seen
-        place = replace(self.place(flat, packing.positions, attend, None), packing=packing)
+        at = packing.positions if positions is None else packing.pack(positions)
+        place = replace(self.place(flat, at, attend, None), packing=packing, keys=positions)
         more = None if added is None else packing.pack(added)
         return self.run(flat, place, None, wanted, more)
 
@@ -203,7 +212,8 @@ class Transformer(nn.Module):
         rows = len(chosen)
         if place.packing is not None:
             chosen = chosen.clamp(max=place.packing.columns - 1)
-            index, positions = place.packing.find(chosen), chosen
+            index = place.packing.find(chosen)
+            positions = place.positions[0].index_select(0, index.flatten()).view(index.shape)
         else:
             queries = place.positions.shape[1]
             chosen = chosen.clamp(max=queries - 1)
@@ -238,11 +248,17 @@ class Transformer(nn.Module):
         """One layer's keys and values over everything that may be seen, each (B, kv_heads, S, head_width)."""
         k, v = self.layer(index).attention.keys_values(normed, place.cos, place.sin)
         if buffer is not None:
-            k = write(buffer.keys[index], place.slots, k)
-            v = write(buffer.values[index], place.slots, v)
+            k, v = (see(kept[index], place, new) for kept, new in ((buffer.keys, k), (buffer.values, v)))
         if place.packing is not None:
             k, v = place.packing.spread_heads(k), place.packing.spread_heads(v)
         return k, v
+
+
+def see(kept: Tensor, place: Place, new: Tensor) -> Tensor:
+    """(B, kv_heads, S + aside, head_width): a buffer with ``new`` written into it, and then what stays aside."""
+    written = new.shape[2] - place.aside
+    found = write(kept, place.slots[:, :written], new[:, :, :written])
+    return torch.cat([found, new[:, :, written:]], dim=2) if place.aside else found
 
 
 def read(kept: Tensor, slots: Tensor) -> Tensor:
