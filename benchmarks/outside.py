@@ -273,10 +273,11 @@ def run(options: argparse.Namespace, kind: str) -> None:
     samples, limit = Samples(cache / f"{kind}.jsonl"), options.limit if kind == "reactions" else options.chains
     name = f"outside-{kind}"
     command = f"python -m benchmarks.outside --only {kind} --seeds {options.seeds}"
-    command += f" --limit {options.limit}" if kind == "reactions" else f" --chains {options.chains}"
+    shares = " ".join(map(str, options.shares))
+    command += f" --limit {options.limit} --shares {shares}" if kind == "reactions" else f" --chains {options.chains}"
+    command += f" --strategies {' '.join(options.strategies)}"
     where = context(command, f"{package.name} {package.version}", kind)
     stored = Stored(name, f"A model from outside: {package.name} ({kind})", f"{name}.md", NOTES[kind])
-    shares = options.shares if kind == "reactions" else [1.0]
     strategies = usable(model, options.strategies)
     for way in ways_of(strategies):
         missing = sorted((job for job in jobs if samples.lacks(way, job)), key=lambda job: (job.share, job.seed))
@@ -285,7 +286,7 @@ def run(options: argparse.Namespace, kind: str) -> None:
             for start in range(0, len(alike), options.rows):
                 samples.add(fill(model, way, alike[start : start + options.rows]))
         rows = []
-        for share in shares:
+        for share in options.shares if kind == "reactions" else [1.0]:
             found = {w: samples.of(w, share, limit, options.seeds) for w in ways_of(strategies)}
             rows += [row(w, kind, some, found[Way(BASE)]) for w, some in found.items() if some]
         stored.write(options.out, where, rows)

@@ -38,8 +38,6 @@ KNOWN = (
     ("Efficient-Large-Model/Fast_dLLM_v2_1.5B", "fast_dllm_v2", "1.5 B, chat, block-causal"),
     ("dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", "a2d_qwen3", "0.6 B, chat: runs on a laptop"),
     ("dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1", "a2d_qwen3", "0.6 B, chat, block-causal: runs on a laptop"),
-    ("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", "a2d_qwen2", "0.5 B, code: runs on a laptop"),
-    ("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", "a2d_qwen2", "0.5 B, code, block-causal"),
     ("answerdotai/ModernBERT-base", "modernbert", "0.15 B, fills holes"),
     ("dllm-hub/ModernBERT-large-chat-v0.1", "modernbert", "0.4 B, chat, weak"),
     ("google-bert/bert-base-uncased", "bert", "0.11 B, fills holes"),

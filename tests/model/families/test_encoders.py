@@ -141,3 +141,12 @@ def test_control_tokens_are_no_text(tmp_path):
     raw.add_tokens([AddedToken("<|expand|>", special=False)])
     read = Tokenizer(raw)
     assert read.decode([*read.encode("ab"), raw.token_to_id("<|expand|>"), *read.encode("c")]) == "abc"
+
+
+@pytest.mark.parametrize("strategy", ["threshold:tau=0.1", "starr"])
+def test_held_tokens_are_verified(pair, strategy):
+    model, _ = pair
+    given = ["tom has [MASK:6] red [MASK:3].", "two [MASK:4] pear"]
+    found = starr.infill(model, given, strategy=strategy, verify=0.3)
+    assert found[0].tokens == starr.infill(model, given[0], strategy=strategy, verify=0.3).tokens
+    assert model.spec.mask_id not in found[0].tokens + found[1].tokens
