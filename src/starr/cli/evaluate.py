@@ -37,6 +37,7 @@ class EvalOptions(Shared, Workers):
     cache: Annotated[list[str], typer.Option(help="A cache to combine each with; repeatable.")] = ()  # type: ignore[assignment]
     block_length: Annotated[int | None, flag_of("block_length")] = None
     ice: Annotated[str | None, flag_of("ice")] = None
+    verify: Annotated[list[float], typer.Option(help="A ratio to verify each with, 0 for none; repeatable.")] = ()  # type: ignore[assignment]
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Run folder.", show_default="runs/TASK")] = None
     resume: Annotated[bool, typer.Option("--resume", help="Continue with the samples in the run folder.")] = False
     shard: Annotated[str | None, typer.Option(help="i/n: every n-th item, starting with the i-th.")] = None
@@ -63,7 +64,7 @@ def evaluate(options: EvalOptions) -> None:
     """
     from starr.evals.run.evaluate import Evaluation, carry_out, merge_runs, run_evaluation
     from starr.evals.run.runner import Workload
-    from starr.evals.run.runs import choose, make_runs, parse_shard
+    from starr.evals.run.runs import choose, parse_shard
 
     if options.task == "merge":
         if options.out is None:
@@ -72,7 +73,7 @@ def evaluate(options: EvalOptions) -> None:
         return
     if options.folders:
         raise InputError(f"eval takes one TASK, but also got {options.folders[0]}.", param="task")
-    runs = make_runs(options.strategy or ["starr"], options.cache or ["none"], options.block_length, options.ice)
+    runs = runs_of(options, "starr", "none")
     if options.until_sure is not None and len(runs) < 2:
         raise InputError("--until-sure compares runs: give at least two strategies or caches.", param="until_sure")
     shard = parse_shard(options.shard)
@@ -94,12 +95,15 @@ def evaluate(options: EvalOptions) -> None:
 
 def completed(options: EvalOptions, runs: list[Run], habits: Habits) -> list[Run]:
     """The runs asked for, with the model's own strategy and cache where none was."""
+    return runs if options.strategy and options.cache else runs_of(options, habits.strategy, habits.cache)
+
+
+def runs_of(options: EvalOptions, strategy: str, cache: str) -> list[Run]:
+    """The runs asked for; a strategy and a cache in the place of none."""
     from starr.evals.run.runs import make_runs
 
-    if options.strategy and options.cache:
-        return runs
-    forms = options.strategy or [habits.strategy], options.cache or [habits.cache]
-    return make_runs(*forms, options.block_length, options.ice)
+    forms, stores = options.strategy or [strategy], options.cache or [cache]
+    return make_runs(forms, stores, options.block_length, options.ice, options.verify or [0.0])
 
 
 def show(results: dict[str, Any], out: Path, options: EvalOptions) -> None:
