@@ -80,26 +80,25 @@ def evaluate(options: EvalOptions) -> None:
     if size is not None:
         task = options.check(options.task)
         with options.on_workers(size, task) as remote:
-            runs = completed(options, runs, remote.habits())
+            runs = complete_runs(options, remote.habits())
             work = Workload(choose(task, options.limit, shard), runs, options.batch_size, options.until_sure)
             job = Evaluation(task, remote.settings(), work, out, options.resume, options.quiet)
             results = carry_out(job, remote)
         show(results, out, options)
         return
     model, task, settings = options.prepare(options.task)
-    runs = completed(options, runs, model.spec.habits)
+    runs = complete_runs(options, model.spec.habits)
     work = Workload(choose(task, options.limit, shard), runs, options.batch_size, options.until_sure)
     show(run_evaluation(model, Evaluation(task, settings, work, out, options.resume, options.quiet)), out, options)
 
 
-def completed(options: EvalOptions, runs: list[Run], habits: Habits) -> list[Run]:
-    """The runs asked for, with the model's own strategy and cache where none was."""
+def complete_runs(options: EvalOptions, habits: Habits) -> list[Run]:
+    """The runs asked for, with the model's own strategy, cache and block length where none was."""
     from starr.evals.run.runs import make_runs
 
-    if options.strategy and options.cache:
-        return runs
     forms = options.strategy or [habits.strategy], options.cache or [habits.cache]
-    return make_runs(*forms, options.block_length, options.ice)
+    asked = options.block_length
+    return make_runs(*forms, habits.block_length if asked is None and not options.ice else asked, options.ice)
 
 
 def show(results: dict[str, Any], out: Path, options: EvalOptions) -> None:

@@ -58,7 +58,7 @@ def check_same(out: Path, beside: Path, settings: Mapping[str, Any], done: int) 
     except (OSError, ValueError, TypeError):
         rule = f"{out} cannot be continued: {beside.name}, which says how it was made, cannot be read."
         raise InputError(rule, hint="Choose another --out.", param="resume") from None
-    theirs, ours = (each["prompts"][:done] for each in ({"prompts": []} | before, settings))
+    theirs, ours = before.get("prompts", [])[:done], settings["prompts"][:done]
     if theirs != ours:
         place = next((i for i, pair in enumerate(zip(theirs, ours, strict=False)) if pair[0] != pair[1]), len(ours))
         raise InputError(f"{out} was made with another prompt {place + 1}.", hint=hint, param="input")
