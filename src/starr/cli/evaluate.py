@@ -65,6 +65,7 @@ def evaluate(options: EvalOptions) -> None:
     from starr.evals.run.evaluate import Evaluation, carry_out, merge_runs, run_evaluation
     from starr.evals.run.runner import Workload
     from starr.evals.run.runs import choose, parse_shard
+    from starr.model.spec import Habits
 
     if options.task == "merge":
         if options.out is None:
@@ -73,7 +74,7 @@ def evaluate(options: EvalOptions) -> None:
         return
     if options.folders:
         raise InputError(f"eval takes one TASK, but also got {options.folders[0]}.", param="task")
-    runs = runs_of(options, "starr", "none")
+    runs = complete_runs(options, Habits())  # wrong forms are refused before a model is loaded
     if options.until_sure is not None and len(runs) < 2:
         raise InputError("--until-sure compares runs: give at least two strategies or caches.", param="until_sure")
     shard = parse_shard(options.shard)
@@ -81,29 +82,26 @@ def evaluate(options: EvalOptions) -> None:
     if size is not None:
         task = options.check(options.task)
         with options.on_workers(size, task) as remote:
-            runs = completed(options, runs, remote.habits())
+            runs = complete_runs(options, remote.habits())
             work = Workload(choose(task, options.limit, shard), runs, options.batch_size, options.until_sure)
             job = Evaluation(task, remote.settings(), work, out, options.resume, options.quiet)
             results = carry_out(job, remote)
         show(results, out, options)
         return
     model, task, settings = options.prepare(options.task)
-    runs = completed(options, runs, model.spec.habits)
+    runs = complete_runs(options, model.spec.habits)
     work = Workload(choose(task, options.limit, shard), runs, options.batch_size, options.until_sure)
     show(run_evaluation(model, Evaluation(task, settings, work, out, options.resume, options.quiet)), out, options)
 
 
-def completed(options: EvalOptions, runs: list[Run], habits: Habits) -> list[Run]:
-    """The runs asked for, with the model's own strategy and cache where none was."""
-    return runs if options.strategy and options.cache else runs_of(options, habits.strategy, habits.cache)
-
-
-def runs_of(options: EvalOptions, strategy: str, cache: str) -> list[Run]:
-    """The runs asked for; a strategy and a cache in the place of none."""
+def complete_runs(options: EvalOptions, habits: Habits) -> list[Run]:
+    """The runs asked for, with the model's own strategy, cache and block length where none was."""
     from starr.evals.run.runs import make_runs
 
-    forms, stores = options.strategy or [strategy], options.cache or [cache]
-    return make_runs(forms, stores, options.block_length, options.ice, options.verify or [0.0])
+    forms = options.strategy or [habits.strategy], options.cache or [habits.cache]
+    asked = options.block_length
+    length = habits.block_length if asked is None and not options.ice else asked
+    return make_runs(*forms, length, options.ice, options.verify or [0.0])
 
 
 def show(results: dict[str, Any], out: Path, options: EvalOptions) -> None:
