@@ -26,6 +26,10 @@ class Letters:
 
     has_chat = False
     digest = "letters"
+    special_ids = frozenset({MASK, EOS, BOS})
+
+    def bytes_of(self, token: int) -> bytes:
+        return self.decode([token]).encode()
 
     def encode(self, text: str) -> list[int]:
         return [3 + ord(c) % 90 for c in text]

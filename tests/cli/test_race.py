@@ -90,7 +90,7 @@ def test_numbers_are_compared_and_words_are_found(text, answer, right):
 
 def test_the_answer_marks_right_and_wrong(run, tmp_path, monkeypatch):
     page, lanes = tmp_path / "race.html", []
-    monkeypatch.setattr("starr.viewer.html.page", lambda traces, title: lanes.extend(traces) or title)
+    monkeypatch.setattr("starr.viewer.html.build_page", lambda traces, title: lanes.extend(traces) or title)
     arguments = ("race", "hello", "--strategies", "confidence", "--answer", "no such words")
     assert "✗" in run(*arguments, "-o", page).out
     assert [(lane["answer"], lane["right"]) for lane in lanes] == [("no such words", False)]

@@ -1,6 +1,6 @@
 """A row that fails leaves alone; its neighbours give the tokens that they give without it."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
@@ -48,7 +48,7 @@ def test_only_the_culprit_fails(cache, trace):
     options = [Options(strategy=name, cache=cache, max_tokens=20, block_length=10, trace=trace) for name in names]
     good = [build_request(model, f"prompt {i}", o) for i, o in enumerate(options)]
     alone, _ = decoded(model, good)
-    bad = replace(good[1], strategy=Failing(tau=0.99))
+    bad = good[1].change(strategy=Failing(tau=0.99))
     results, errors = decoded(model, [good[0], bad, *good[1:]])
     assert list(errors) == [1]
     assert "a bad row" in str(errors[1])
@@ -75,7 +75,7 @@ def test_rows_that_join_in_a_failed_step_are_booked_once(given):
     options = Options(strategy="threshold", max_tokens=16, trace=True)
     good = [build_request(model, f"prompt {i}", options) for i in range(3)]
     alone, _ = decoded(model, good)
-    bad = replace(good[1], strategy=FailingAtOnce())
+    bad = good[1].change(strategy=FailingAtOnce())
     results, errors = decoded(model, [good[0], bad, *good[1:]])
     assert list(errors) == [1]
     for place, kept in zip([0, 2, 3], range(3), strict=True):
@@ -97,7 +97,7 @@ def test_a_row_that_fails_when_it_joins_leaves_the_others():
 
         buffered = True
 
-    bad = replace(good[0], cache=Rude())
+    bad = good[0].change(cache=Rude())
     results, errors = decoded(model, [*good[:2], bad, good[2]], rows=2)
     assert set(results) == {0, 1, 3}
     assert list(errors) == [2]
