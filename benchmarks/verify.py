@@ -25,6 +25,7 @@ from starr.decode.enforce import Step
 from starr.decode.extras import GUESTS
 from starr.decode.extras.queries import BEST, OWN
 from starr.decode.extras.verify import UNREAD, Verify
+from starr.decode.view import KEEP, REVOKE
 from starr.evals.run.runner import decode, graded
 from starr.evals.run.runs import Run, requests_for, settings_for
 from starr.evals.tasks import Task
@@ -163,12 +164,12 @@ def fresh(name: str, count: int) -> Task:
 def measure(model: Any, task: Task, trial: Trial, rows: int) -> dict[str, Any]:
     """Figures of one trial over all problems."""
     settings = settings_for(model, task)
-    requests = requests_for(model, task.items, trial.run, settings)
+    requests = requests_for(model, task.items, trial.run, settings, trace=True)
+    found, back = [], []
     with guest(trial.kind):
-        found = [
-            graded(task, trial.run, place, task.items[place], made, seconds)
-            for place, made, seconds in decode(model, requests, rows)
-        ]
+        for place, made, seconds in decode(model, requests, rows):
+            found.append(graded(task, trial.run, place, task.items[place], made, seconds))
+            back += came_back(made.trace.steps)
     n = len(found)
     return {
         "trial": trial.name,
@@ -177,8 +178,23 @@ def measure(model: Any, task: Task, trial: Trial, rows: int) -> dict[str, Any]:
         "forwards": round(sum(s.forwards for s in found) / n, 2),
         "positions": round(sum(s.positions for s in found) / n),
         "revocations": round(sum(s.revocations for s in found) / n, 2),
+        "came back": round(100 * sum(back) / len(back)) if back else None,
         "seconds": round(sum(s.elapsed for s in found), 1),
     }
+
+
+def came_back(steps: Sequence[Any]) -> list[bool]:
+    """For every revoked token of a run, whether its position holds the same token in the end."""
+    last: dict[int, int] = {}
+    revoked = []
+    for step in steps:
+        for at, action in enumerate(step.action):
+            position = step.window[0] + at
+            if action == REVOKE:
+                revoked.append((position, step.tokens[at]))
+            elif action != KEEP:
+                last[position] = step.proposal[at]
+    return [last.get(position) == token for position, token in revoked]
 
 
 def main() -> None:
