@@ -13,7 +13,7 @@ import pytest
 import starr
 from starr import api
 from starr.errors import InputError
-from starr.options import EVERYWHERE, BatchOptions, Options, by_name, check_option, options_at
+from starr.options import EVERYWHERE, ManyOptions, Options, by_name, check_option, options_at
 
 SOURCE = Path(inspect.getfile(Options))
 
@@ -165,9 +165,9 @@ def test_a_new_option_travels_from_every_door_to_its_reader():
 
 
 def test_keywords_are_the_fields():
-    fields = [field.name for field in dataclasses.fields(BatchOptions)]
+    fields = [field.name for field in dataclasses.fields(ManyOptions)]
     assert [*inspect.signature(starr.generate).parameters][2:] == fields
-    assert [*inspect.signature(starr.stream).parameters][2:] == fields[:-2]  # all but batch_size and progress
+    assert [*inspect.signature(starr.stream).parameters][2:] == fields[:-4]  # not batch_size, progress, n, seeds
     assert Options(seed=3).keywords()["seed"] == 3
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+import warnings
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
@@ -17,9 +18,10 @@ from starr.decode.choose.questions import asks_within, questions_behind, questio
 from starr.decode.engine import Engine
 from starr.decode.extras.constraints.compile import compile_for
 from starr.decode.extras.constraints.expression import ConstraintSpec, parse_constraint, read_choices
+from starr.decode.prompts.given import Prompt as Prompt
+from starr.decode.prompts.given import read_one, read_prompts
 from starr.decode.prompts.ice import ICES
-from starr.decode.prompts.prepare import Prompt as Prompt
-from starr.decode.prompts.prepare import add_suffix, build_canvas, build_infill, encode_prompt, is_many
+from starr.decode.prompts.prepare import add_suffix, build_canvas, build_infill, encode_prompt
 from starr.decode.request import Request, build_row
 from starr.decode.result import Event
 from starr.decode.stops import stop_rules
@@ -29,7 +31,7 @@ from starr.decode.trace import Generation, Generations
 from starr.errors import InputError
 from starr.model.load import Model
 from starr.optional import need
-from starr.options import AnyOptions, BatchOptions, Options, ResolvedOptions
+from starr.options import PYTHON, AnyOptions, BatchOptions, ManyOptions, Options, ResolvedOptions, ours
 
 Keywords = ParamSpec("Keywords")
 Given = TypeVar("Given")
@@ -62,9 +64,13 @@ def takes(
     return with_keywords
 
 
-def strategy(form: str | Strategy) -> Strategy:
-    """A strategy from its text form, e.g. ``starr:temporal_window=5,responsive=false``; ``@FILE`` reads a preset."""
-    return STRATEGIES.parse(read_preset(Path(form[1:])) if isinstance(form, str) and form.startswith("@") else form)
+def strategy(form: str | Strategy, **options: Any) -> Strategy:
+    """A strategy from its text form, e.g. ``starr:temporal_window=5,responsive=false``; ``@FILE`` reads a preset.
+
+    Options may be keywords, too: ``strategy("threshold", tau=0.9)``.
+    """
+    text = read_preset(Path(form[1:])) if isinstance(form, str) and form.startswith("@") else form
+    return STRATEGIES.parse(text, **options)
 
 
 def read_preset(path: Path) -> str:
@@ -135,10 +141,11 @@ def resolve(options: Options, model: Model) -> ResolvedOptions:
     return ResolvedOptions(**given, constraint=None if asked is None else compile_for(model, asked))
 
 
-def check_model(model: Any) -> None:
-    """Raise unless this is a loaded model; its name alone is a common mistake."""
+def check_model(model: Any, prompt: Any = None) -> None:
+    """Raise unless this is a loaded model; its name alone, or the prompt in its place, are common mistakes."""
     if not isinstance(model, Model):
         hint = f"Write starr.load({str(model)!r})." if isinstance(model, str | Path) else "Write starr.load()."
+        hint = "The model comes first, then the prompt." if isinstance(prompt, Model) else hint
         raise InputError(f"A model is what starr.load gives, got {model!r:.60}.", hint=hint, param="model")
 
 
@@ -173,34 +180,64 @@ def build_request(model: Model, prompt: Prompt, options: Options, *, stream: boo
 
 @overload
 @takes(BatchOptions)
-def generate(model: Model, prompt: str, **options: Any) -> Generation: ...
+def generate(model: Model, prompt: Prompt, **options: Any) -> Generation: ...  # type: ignore[overload-overlap]
 @overload
 @takes(BatchOptions)
-def generate(model: Model, prompt: Sequence[Any], **options: Any) -> Any: ...
+def generate(model: Model, prompt: Iterable[Prompt], **options: Any) -> Generations: ...
+@overload
+@takes(ManyOptions)
+def generate(model: Model, prompt: Prompt | Iterable[Prompt], **options: Any) -> Generations: ...
 
 
-@takes(BatchOptions)
+@takes(ManyOptions)
 def generate(model: Model, prompt: Any, **options: Any) -> Any:
-    """Decode one prompt, or a list of prompts in order (see ``starr.options.Options`` for the keywords).
+    """Decode one prompt, or a list of prompts in order.
 
-    A prompt is text, a list of {"role", "content"} messages, or a list of token ids.
+    A prompt is text, a list of {"role", "content"} messages, or a list of token ids. One prompt gives a ``Generation``;
+    a list, ``n`` or ``seeds`` give a list of them, all answers to the first prompt first.
     """
-    check_model(model)
-    given, many = read_files(BatchOptions.of(options)), is_many(prompt)
-    requests = build_requests(model, list(prompt) if many else [prompt], given)
+    check_model(model, prompt)
+    given, (prompts, many) = read_files(read_keywords(ManyOptions, options)), read_prompts(prompt)
+    seeds = given.list_seeds()
+    requests = [row.change(seed=seed) for row in build_requests(model, prompts, given) for seed in seeds]
+    warn_of_copies(requests)
     results = run_all(model, requests, given.batch_size, progress=given.progress)
-    return results if many else results[0]
+    return results if many or given.several else results[0]
+
+
+def read_keywords(kind: type[AnyOptions], given: Mapping[str, Any]) -> AnyOptions:
+    """Options from keywords. Raise for one that is an option of a strategy or cache, with its text form."""
+    known = [field.name for field in fields(kind)]
+    for name in given:
+        if name not in known and not ours(name, PYTHON):
+            from starr.decode.catalogue import find_option
+
+            if found := find_option(name, given[name], given.get("strategy"), given.get("cache")):
+                hint = f'It is an option of a {found.kind}: write {found.kind}="{found.form}".'
+                raise InputError(f"Unknown option {name!r}.", hint=hint, param=name)
+    return kind.of(given)
+
+
+def warn_of_copies(requests: Sequence[Request]) -> None:
+    """Warn where tokens are drawn and two rows are the same, so that they give the same text."""
+    drawn = [(tuple(row.tokens), row.options.seed) for row in requests if row.options.temperature > 0]
+    if len(set(drawn)) < len(drawn):
+        said = "The same prompt with the same seed gives the same text again; n or seeds give several."
+        warnings.warn(said, stacklevel=3)
 
 
 @overload
 @takes(BatchOptions)
-def infill(model: Model, text: str, **options: Any) -> Generation: ...
+def infill(model: Model, text: str, **options: Any) -> Generation: ...  # type: ignore[overload-overlap]
 @overload
 @takes(BatchOptions)
-def infill(model: Model, text: Sequence[Any], **options: Any) -> Any: ...
+def infill(model: Model, text: Iterable[str], **options: Any) -> Generations: ...
+@overload
+@takes(ManyOptions)
+def infill(model: Model, text: str | Iterable[str], **options: Any) -> Generations: ...
 
 
-@takes(BatchOptions)
+@takes(ManyOptions)
 def infill(model: Model, text: Any, **options: Any) -> Any:
     """Fill the ``[MASK:n]`` holes of a text, or of each of a list; ``text`` of the result is the whole text.
 
@@ -216,7 +253,7 @@ def choose(model: Model, prompt: Prompt, choices: Any, *, chat: bool | None = No
     result; all holes are read in the same forward, each as if the others were open. A text with one hole takes its
     choices alone, too; ``[[MASK]]`` is no hole.
     """
-    check_model(model)
+    check_model(model, prompt)
     many = not isinstance(choices, str) and bool(choices) and not isinstance(choices[0], str)
     lists = [read_choices(each) for each in (choices if many else [choices])]
     if many and not isinstance(prompt, str):
@@ -224,7 +261,7 @@ def choose(model: Model, prompt: Prompt, choices: Any, *, chat: bool | None = No
     if isinstance(prompt, str) and (many or asks_within(prompt)):
         found = answers(model, *questions_within(model, prompt, lists))
         return found if many else found[0]
-    return answers(model, *questions_behind(model, encode_prompt(model, prompt, chat)[0], lists[0]))[0]
+    return answers(model, *questions_behind(model, encode_prompt(model, read_one(prompt), chat)[0], lists[0]))[0]
 
 
 def run_all(model: Model, requests: Sequence[Request], batch_size: int, *, progress: bool = False) -> Generations:
@@ -258,11 +295,11 @@ def bar(total: int, shown: bool) -> Iterator[Callable[[], None]]:
 @takes(Options)
 def stream(model: Model, prompt: Prompt, **options: Any) -> Iterator[Event]:
     """Decode one prompt step by step; the last event is done and carries the generation."""
-    check_model(model)
-    given = read_files(Options.of(options))
-    if is_many(prompt):
+    check_model(model, prompt)
+    given, (prompts, many) = read_files(read_keywords(Options, options)), read_prompts(prompt)
+    if many:
         raise InputError("stream takes one prompt.", hint="Call it once for each.", param="prompt")
-    return run_stream(model, build_request(model, prompt, given, stream=True))
+    return run_stream(model, build_request(model, prompts[0], given, stream=True))
 
 
 def run_stream(model: Model, request: Request) -> Iterator[Event]:
@@ -273,7 +310,7 @@ def run_stream(model: Model, request: Request) -> Iterator[Event]:
         yield from engine.step()
 
 
-@takes(BatchOptions)
+@takes(ManyOptions)
 async def agenerate(model: Model, prompt: Any, **options: Any) -> Any:
     """``generate`` in a thread of its own, so that an event loop keeps running."""
     return await asyncio.to_thread(lambda: generate(model, prompt, **options))

@@ -8,6 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+NEAR = 0.7  # how alike two words must be to be taken for each other: of gpu and cpu, two letters in three are alike
+
 
 class StarrError(Exception):
     """The base of all errors that users see without a traceback."""
@@ -43,11 +45,11 @@ class WorkError(StarrError):
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Write a hint with the nearest known word, or with all of them when none is near."""
+    """Write a hint with the one known word that is clearly near, or with all of them when none is."""
     names = sorted(known)
     if not names:
         return "There is none."
-    near = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=NEAR)
     return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(names)}."
 
 

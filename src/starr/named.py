@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint
 from types import ModuleType
 from typing import Any, Generic, TypeVar, get_args, get_type_hints
@@ -123,8 +124,10 @@ class Registry(Generic[T]):
             raise InputError(f"it is not a {self.kind}, but {thing!r}.")
         self.add(thing)
 
-    def parse(self, text: str | T) -> T:
-        """Make a member from its text form; a member itself passes through."""
+    def parse(self, text: str | T, **options: Any) -> T:
+        """Make a member from its text form; a member itself passes through. ``options`` are set in addition."""
+        if options:
+            return self.change(self.parse(text), options)
         if not isinstance(text, str):
             return self.checked(text)
         if len(text) > MOST_TEXT:
@@ -135,8 +138,19 @@ class Registry(Generic[T]):
         if name not in self.entries:
             known = [entry.name for entry in self.all()]
             if name not in known:
-                raise InputError(f"Unknown {self.kind} {name!r}.", hint=did_you_mean(name, known), param=self.kind)
+                hint = hint_form(text, known) or did_you_mean(name, known)
+                raise InputError(f"Unknown {self.kind} {name!r}.", hint=hint, param=self.kind)
         return self.build(self.entries[name], split_options(rest, self.kind))
+
+    def change(self, member: Any, options: Mapping[str, Any]) -> T:
+        """The member with other options."""
+        known = [option.name for option in options_of(type(member))]
+        for name in options:
+            if name not in known:
+                hint = plain_field(type(member), name) or did_you_mean(name, known)
+                raise InputError(f"{member.name} has no option {name!r}.", hint=hint, param=self.kind)
+        changed: T = dataclasses.replace(member, **options)
+        return changed
 
     def checked(self, thing: Any) -> T:
         """A member; anything else is an error that says what a member is."""
@@ -212,6 +226,12 @@ def plain_field(cls: Any, name: str) -> str:
     return f'It is a plain field: write {name}: {kind} = starr.option({found.default!r:.40}, "what it means").'
 
 
+def hint_form(text: str, known: list[str]) -> str:
+    """``Write threshold:tau=0.3.`` for threshold,tau=0.3 and threshold(tau=0.3); "" where that is not meant."""
+    parts = re.fullmatch(r"([\w-]+)[\s,;(/]+(\w+=[^()]+?)\)?", text.strip())
+    return f"Write {parts[1]}:{parts[2]}." if parts and parts[1] in known else ""
+
+
 def split_options(text: str, kind: str) -> dict[str, str]:
     """``a=1,b=x/y`` as a dictionary."""
     given: dict[str, str] = {}
@@ -246,7 +266,20 @@ def convert(option: Option, text: str, owner: str = "") -> Any:
 def check(member: Any) -> None:
     """Check every option of a member against its choices and bounds; call it from ``__post_init__``."""
     for opt in options_of(type(member)):
-        check_value(opt, getattr(member, opt.name), f"{member.name}: ")
+        check_value(opt, make_plain(member, opt.name), f"{member.name}: ")
+
+
+def make_plain(thing: Any, name: str) -> Any:
+    """The value of a field, which becomes a number of Python where it was one of another library."""
+    value = getattr(thing, name)
+    if (plain := plain_number(value)) is not value:
+        object.__setattr__(thing, name, plain)
+    return plain
+
+
+def plain_number(value: Any) -> Any:
+    """A single number of an array library as a number of Python; anything else as it is."""
+    return value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value
 
 
 def check_value(option: Option, value: Any, owner: str = "") -> None:

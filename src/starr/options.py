@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from starr.errors import InputError, did_you_mean
-from starr.named import MANY, Option, check_value
+from starr.named import MANY, Option, check_range, check_value, make_plain, plain_number
 
 if TYPE_CHECKING:
     from starr.decode.caches import Cache
@@ -76,10 +76,19 @@ FOREIGN = {
     "diffusion_eps": "strategy confidence:schedule=dream,eps=X",
     "diffusion_visual": "live",
     "temp": "temperature",
+    # transformers
+    "torch_dtype": "dtype",
+    "device_map": "device cuda or cpu",
+    "pretrained_model_name_or_path": "model",
+    "num_return_sequences": "n",
+    "max_length": "max_tokens",
+    "stop_strings": "stop",
+    "random_seed": "seed",
 }
 """What other tools call our options → ours, and its value where it has one; docs/migrate.md is this table in prose."""
 
 NO_NOISE = "There is nothing like it here: temperature draws tokens, never positions."
+NO_QUANTISING = "There is nothing like it here: weights are float32, bfloat16 or float16 (dtype)."
 ONE_DEVICE = "There is nothing like it here: a model runs on one device, and Ray runs copies of it."
 NEEDLESS = {
     "mask_id": "It is read from the checkpoint.",
@@ -89,6 +98,11 @@ NEEDLESS = {
     "tp": ONE_DEVICE,
     "tp_size": ONE_DEVICE,
     "tensor_parallel_size": ONE_DEVICE,
+    **dict.fromkeys(("quantize", "quantization", "quantization_config", "load_in_4bit", "load_in_8bit"), NO_QUANTISING),
+    "trust_remote_code": "It is not needed: no code of a checkpoint runs.",
+    "do_sample": "A temperature above 0 draws tokens.",
+    "verbose": "Figures are shown unless quiet is asked for; live shows every step.",
+    "num_beams": "There is nothing like it here: n gives several answers, each with a seed of its own.",
 }
 """What other tools ask for and nobody has to say, or can say, here."""
 
@@ -201,13 +215,16 @@ class Options:
         None, "The answer is one of these texts: yes|no, or a JSON list.", doors=(PYTHON, FLAG), absent="any text"
     )
     infill: bool = decoding(False, "Fill the [MASK:n] holes of the prompt; they alone are decoded.", doors=(PYTHON,))
+    system: str | None = decoding(
+        None, "System prompt: goes before the messages of the chat.", doors=(PYTHON, FLAG), absent="none"
+    )
     chat: bool | None = decoding(None, "Use the chat template.", doors=(PYTHON, FLAG), absent="if there is one")
     trace: bool = decoding(False, "Return every step.", doors=(PYTHON, JSON))
 
     def __post_init__(self) -> None:
         for name, option in by_name().items():
             if hasattr(self, name):
-                check_value(option, getattr(self, name))
+                check_value(option, make_plain(self, name))
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:
@@ -244,6 +261,35 @@ class BatchOptions(Options):
     progress: bool = decoding(False, "Show a progress bar on standard error.", doors=(PYTHON,))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManyOptions(BatchOptions):
+    """How several answers to each prompt are decoded: one for each seed."""
+
+    n: int | None = decoding(
+        None, "Answers to each prompt; each has a seed of its own, from seed on.", low=1, doors=(PYTHON,), absent="one"
+    )
+    seeds: str | Sequence[int] = decoding(
+        (), "One answer to each prompt for each of these seeds, as 1,2,3.", doors=(PYTHON,), absent="the seed alone"
+    )
+
+    @property
+    def several(self) -> bool:
+        """Whether a list of answers was asked for; it may have one."""
+        return self.n is not None or len(self.seeds) > 0
+
+    def list_seeds(self) -> list[int]:
+        """The seed of each answer to a prompt."""
+        if not len(self.seeds):
+            return [self.seed + number for number in range(self.n or 1)]
+        if self.n is not None:
+            raise InputError("n and seeds cannot be used together.", hint="Leave n out.", param="n")
+        given = self.seeds.split(",") if isinstance(self.seeds, str) else self.seeds
+        found = [plain_number(int(seed) if isinstance(seed, str) and seed.isdecimal() else seed) for seed in given]
+        for seed in found:
+            check_range("seeds", seed, 0, MOST_SEED)
+        return found
+
+
 AnyOptions = TypeVar("AnyOptions", bound=Options)
 
 
@@ -255,7 +301,7 @@ def options_at(door: str = PYTHON) -> tuple[DecodingOption, ...]:
 @functools.cache
 def by_name() -> dict[str, DecodingOption]:
     """Every option there is."""
-    return {option.name: option for option in read_fields(BatchOptions)}
+    return {option.name: option for option in read_fields(ManyOptions)}
 
 
 @functools.cache

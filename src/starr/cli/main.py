@@ -6,7 +6,9 @@ Exit codes: 0 done, 1 the work failed, 2 wrong usage or a full disk (what the us
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
+import itertools
 import os
 import re
 import sys
@@ -19,8 +21,10 @@ import typer
 
 from starr.cli.app import app
 from starr.cli.ray import with_address
-from starr.errors import StarrError, did_you_mean
+from starr.errors import StarrError
 from starr.options import FLAG, ours
+
+CLEAR = 0.8  # how alike two flags must be
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -78,20 +82,49 @@ def explain(error: BaseException, arguments: list[str]) -> tuple[str, int]:
 def usage(error: Any, arguments: list[str]) -> str:
     """Typer's usage error in one line: the nearest option where one was misspelt, the value where one was refused."""
     unknown = getattr(error, "option_name", None)
-    near = getattr(error, "possibilities", None)
-    if type(error).__name__ == "NoSuchOption" and (known := ours(str(unknown), FLAG)):
-        return f"No such option {unknown!r}. {known}"
-    if near:
-        return f"No such option {unknown!r}. {did_you_mean(str(unknown), near)}"
+    if type(error).__name__ == "NoSuchOption" and (hint := hint_flag(error, arguments)):
+        return f"No such option {unknown!r}. {hint}"
     if type(error).__name__ == "NoArgsIsHelpError":
         print(error.format_message())
         return ""
-    line = plain(error.format_message().rstrip("."))
+    line = plain(f"No such option {unknown!r}" if unknown else error.format_message().rstrip("."))
     value = refused(error, arguments)
     if value is not None and repr(value) not in line:
         line += f", got {value!r}"
     command = error.ctx.command_path if getattr(error, "ctx", None) else "starr"
     return f"{line}{'' if line.endswith('?') else '.'} See `{command} --help`."
+
+
+def hint_flag(error: Any, arguments: list[str]) -> str:
+    """What to write in place of a flag that does not exist; "" where that is not clear.
+
+    It is our name for a flag of another tool, an option of a strategy or cache, or a flag that was misspelt.
+    """
+    unknown = str(error.option_name)
+    if known := ours(unknown, FLAG):
+        return known
+    flags = [flag for param in error.ctx.command.params for flag in param.opts] if error.ctx else []
+    if near := difflib.get_close_matches(unknown, flags, n=1, cutoff=CLEAR):
+        return f"Did you mean {near[0]!r}?"
+    if "--strategy" not in flags:
+        return ""
+    from starr.decode.catalogue import find_option
+
+    given = {flag: value_of(flag, arguments) for flag in (unknown, "--strategy", "--cache")}
+    name = unknown.lstrip("-").replace("-", "_")
+    found = find_option(name, given[unknown] or "X", given["--strategy"], given["--cache"])
+    return f"It is an option of a {found.kind}: --{found.kind} {found.form}." if found else ""
+
+
+def value_of(flag: str, arguments: list[str]) -> str | None:
+    """What the user wrote last for a flag."""
+    found = None
+    for argument, following in itertools.zip_longest(arguments, arguments[1:]):
+        if argument.startswith(f"{flag}="):
+            found = argument.partition("=")[2]
+        elif argument == flag and following is not None:
+            found = following
+    return found
 
 
 def plain(line: str) -> str:
@@ -105,14 +138,8 @@ def plain(line: str) -> str:
 
 def refused(error: Any, arguments: list[str]) -> str | None:
     """What the user wrote last for the option that was refused; None where the error is about no option."""
-    found = None
-    for flag in getattr(getattr(error, "param", None), "opts", ()):
-        for index, argument in enumerate(arguments):
-            if argument.startswith(f"{flag}="):
-                found = argument.partition("=")[2]
-            elif argument == flag and index + 1 < len(arguments):
-                found = arguments[index + 1]
-    return found
+    values = (value_of(flag, arguments) for flag in getattr(getattr(error, "param", None), "opts", ()))
+    return next((value for value in values if value is not None), None)
 
 
 def show_warning(debug: bool, quiet: bool) -> Any:

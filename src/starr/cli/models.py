@@ -18,36 +18,6 @@ if TYPE_CHECKING:
     from starr.model.spec import ModelSpec
     from starr.model.text.tokenizer import Tokenizer
 
-KNOWN = (
-    ("bundled", "llada", "packaged: word problems, functions, lines, grids"),
-    ("bundled-dream", "dream", "packaged: the same tasks, logits shifted"),
-    ("bundled-blocks", "sdar", "packaged: the same tasks, block-causal"),
-    ("GSAI-ML/LLaDA-8B-Base", "llada", "8 B, base"),
-    ("GSAI-ML/LLaDA-8B-Instruct", "llada", "8 B, chat"),
-    ("GSAI-ML/LLaDA-1.5", "llada", "8 B, chat, preference-tuned"),
-    ("Dream-org/Dream-v0-Base-7B", "dream", "7 B, base"),
-    ("Dream-org/Dream-v0-Instruct-7B", "dream", "7 B, chat"),
-    ("Dream-org/Dream-Coder-v0-Instruct-7B", "dream", "7 B, code"),
-    ("apple/DiffuCoder-7B-cpGRPO", "dream", "7 B, code"),
-    ("inclusionAI/LLaDA-MoE-7B-A1B-Instruct", "llada_moe", "7 B, 1 B active, chat"),
-    ("inclusionAI/LLaDA2.0-mini", "llada2", "16 B, 1.4 B active, chat, block-causal"),
-    ("inclusionAI/LLaDA2.1-mini", "llada2", "16 B, 1.4 B active, chat, block-causal, edits"),
-    ("JetLM/SDAR-4B-Chat", "sdar", "4 B, chat, block-causal"),
-    ("JetLM/SDAR-30B-A3B-Chat", "sdar_moe", "30 B, 3 B active, chat, block-causal"),
-    ("Gen-Verse/TraDo-4B-Instruct", "sdar", "4 B, chat, block-causal"),
-    ("Efficient-Large-Model/Fast_dLLM_v2_1.5B", "fast_dllm_v2", "1.5 B, chat, block-causal"),
-    ("dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", "a2d_qwen3", "0.6 B, chat: runs on a laptop"),
-    ("dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1", "a2d_qwen3", "0.6 B, chat, block-causal: runs on a laptop"),
-    ("answerdotai/ModernBERT-base", "modernbert", "0.15 B, fills holes"),
-    ("dllm-hub/ModernBERT-large-chat-v0.1", "modernbert", "0.4 B, chat, weak"),
-    ("google-bert/bert-base-uncased", "bert", "0.11 B, fills holes"),
-    ("FacebookAI/roberta-base", "roberta", "0.12 B, fills holes"),
-    ("albert/albert-base-v2", "albert", "0.01 B, fills holes"),
-    ("nvidia/Nemotron-Labs-Diffusion-3B", "nemotron", "3.8 B, chat, block-causal"),
-    ("radicalnumerics/RND1-Base-0910", "rnd1", "30 B, 3 B active, base"),
-    ("ByteDance-Seed/Stable-DiffCoder-8B-Instruct", "stable_diffcoder", "8 B, code, block-causal"),
-)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ListModelsOptions(Common):
@@ -98,7 +68,9 @@ def add(app: typer.Typer) -> None:
 
 def show_all(options: ListModelsOptions) -> None:
     """List models of the supported families."""
-    rows = [{"name": name, "family": kind, "here": is_here(name), "about": about} for name, kind, about in KNOWN]
+    from starr.model.released import RELEASED
+
+    rows = [{"name": name, "family": kind, "here": is_here(name), "about": about} for name, kind, about in RELEASED]
     if options.json:
         print(dump(rows))
     else:

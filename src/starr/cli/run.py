@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from starr.cli.files import check_out, read_prompt, write
-from starr.cli.flags import Decode, Json, Live, Out, Prompt
+from starr.cli.flags import Decode, Json, Live, Out, Prompt, flag_of
 from starr.cli.known import remark, remark_holes
 from starr.cli.ray import Workers
 from starr.cli.report import dump, figures, note
 from starr.cli.verb import verb
 from starr.errors import InputError
-from starr.options import Options
+from starr.options import ManyOptions, Options
 
 if TYPE_CHECKING:
     from starr.decode.trace import Generation
@@ -31,8 +31,11 @@ class RunOptions(Decode, Workers):
 
     prompt: Prompt = None
     input: Annotated[
-        Path | None, typer.Option("--input", help='Many prompts, one JSON line each: {"prompt": "..."} or "...".')
+        Path | None,
+        typer.Option("--input", help='Many prompts, a line each: text, or JSON with "prompt" or "messages".'),
     ] = None
+    n: Annotated[int | None, flag_of("n")] = None
+    seeds: Annotated[str, flag_of("seeds")] = ""
     infill: Annotated[bool, typer.Option("--infill", help="Fill the [MASK:n] holes of the prompt.")] = False
     out: Out = None
     json: Json = False
@@ -47,6 +50,12 @@ class RunOptions(Decode, Workers):
     def parse(self) -> Options:
         """Parse the options of decoding, and say whether the prompt has holes and whether steps are kept."""
         return replace(super().parse(), infill=self.infill, trace=bool(self.trace or self.html))
+
+    def list_seeds(self) -> list[int] | None:
+        """The seeds of the answers to each prompt; None where one answer was asked for."""
+        asked = ManyOptions(n=self.n, seeds=self.seeds, seed=self.decoding.seed)
+        found = asked.list_seeds()
+        return found if asked.several else None
 
     def room(self) -> Room:
         """One row, unless there is a file of prompts."""
@@ -74,6 +83,8 @@ def run(options: RunOptions) -> None:
         run_file(options, options.input)
     elif options.ray is not None or options.resume:
         raise InputError("--ray and --resume are for --input.", param="input")
+    elif (seeds := options.list_seeds()) is not None:
+        run_several(options, read_prompt(options.prompt), seeds)
     else:
         run_one(options, read_prompt(options.prompt))
 
@@ -92,6 +103,23 @@ def run_one(options: RunOptions, prompt: str) -> None:
     give(result, options.out, options.quiet)
     note(figures(generation.stats), options.quiet or options.live)
     save_trace(generation, options)
+
+
+def run_several(options: RunOptions, prompt: str, seeds: list[int]) -> None:
+    """Decode several answers to one prompt: texts with a blank line between them, or one line of JSON each."""
+    import starr
+
+    for flag, given in (("--live", options.live), ("--trace", options.trace), ("--html", options.html)):
+        if given:
+            raise InputError(f"{flag} shows one run.", hint="Leave --n and --seeds out.", param=flag)
+    decoding = options.parse()
+    model = options.load()
+    remark(model, prompt, options.quiet)
+    found = starr.generate(model, prompt, seeds=seeds, batch_size=options.batch_size, **decoding.keywords())
+    texts = [dump(each.to_dict()) if options.json else each.text for each in found]
+    give(("\n" if options.json else "\n\n").join(texts), options.out, options.quiet)
+    for each in found:
+        note(f"seed {each.seed}: {figures(each.stats)}", options.quiet)
 
 
 def give(result: str, out: Path | None, quiet: bool) -> None:

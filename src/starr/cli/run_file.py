@@ -32,10 +32,13 @@ def run_file(options: RunOptions, path: Path) -> None:
     check_range("--batch-size", options.batch_size, 1)
     if options.resume and options.out is None:
         raise InputError("--resume needs --out, the file to continue.", param="resume")
-    rows, size = read_prompts(path), options.size()
+    rows, size, seeds = read_prompts(path), options.size(), options.list_seeds()
+    if seeds is not None and size is not None:
+        raise InputError("--n and --seeds cannot be used with --ray.", hint="Leave --ray out.", param="n")
+    rows = [row | {"seed": seed} for row in rows for seed in seeds or [options.decoding.seed]]
     done = 0 if options.out is None else begin(options.out, describe_settings(options, rows), options.resume)
-    prompts = [row["prompt"] for row in rows[done:]]
-    results = decode_here(options, prompts) if size is None else decode_on_workers(options, size, prompts)
+    left = rows[done:]
+    results = decode_here(options, left) if size is None else decode_on_workers(options, size, left)
     try:
         failed = write_all(options, rows, results, done)
     except KeyboardInterrupt:
@@ -66,49 +69,61 @@ def write_all(
     return failed
 
 
-def decode_here(options: RunOptions, prompts: Sequence[Any]) -> Iterator[dict[str, Any]]:
+def decode_here(options: RunOptions, rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Results in order, a few batches at a time."""
-    import starr
+    from starr.api import build_requests, run_all, warn_of_copies
 
-    arguments = options.parse().keywords() | {"batch_size": options.batch_size}
+    decoding, prompts = options.parse(), [row["prompt"] for row in rows]
     model, step = options.load(), CHUNK * options.batch_size
     remark_all(model, prompts, options.quiet)
     remark_holes(prompts, options.infill, options.quiet)
-    for start in range(0, len(prompts), step):
-        for generation in starr.generate(model, prompts[start : start + step], **arguments):
+    for start in range(0, len(rows), step):
+        part = rows[start : start + step]
+        built = build_requests(model, [row["prompt"] for row in part], decoding)
+        requests = [each.change(seed=row["seed"]) for each, row in zip(built, part, strict=True)]
+        warn_of_copies(requests)
+        for generation in run_all(model, requests, options.batch_size):
             yield generation.to_dict()
 
 
-def decode_on_workers(options: RunOptions, size: Size, prompts: Sequence[Any]) -> Iterator[dict[str, Any]]:
+def decode_on_workers(options: RunOptions, size: Size, rows: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The same from Ray's workers; a prompt that fails gives its error."""
     from starr.cluster.jobs import generate_on
     from starr.cluster.worker import Failure, ModelSource
     from starr.model.device import read_dtype
 
     loading = ModelSource(options.model, options.device, read_dtype(options.dtype))
+    prompts = [row["prompt"] for row in rows]
     for result in generate_on(size, loading, prompts, options.batch_size, options.parse()):
         yield {"error": result.message} if isinstance(result, Failure) else result
 
 
 def read_prompts(path: Path) -> list[dict[str, Any]]:
-    """Rows with a ``prompt`` (text or messages) and whatever else the file gives them; blank lines are skipped."""
-    rows = []
-    for number, line in enumerate(read_text(path, "--input").splitlines(), start=1):
-        if line.strip():
-            rows.append(read_row(line, f"{path}, line {number}"))
-    if not rows:
+    """Rows with a ``prompt`` (text or messages) and whatever else the file gives them; blank lines are skipped.
+
+    A file is JSON lines where a line begins as JSON does, and else plain text; ``.txt`` is always plain text.
+    """
+    lines = [(number, line.strip()) for number, line in enumerate(read_text(path, "--input").splitlines(), start=1)]
+    lines = [(number, line) for number, line in lines if line]
+    if not lines:
         raise InputError(f"--input: {path} holds no prompt.", param="input")
-    return rows
+    if path.suffix == ".txt" or not any(line[0] in '{["' for _, line in lines):
+        return [{"prompt": line} for _, line in lines]
+    return [read_row(line, f"{path}, line {number}") for number, line in lines]
 
 
 def read_row(line: str, where: str) -> dict[str, Any]:
-    """One line of ``--input``: a text, or an object with a prompt."""
+    """One line of JSON: a text, or an object with a prompt or messages."""
+    from starr.decode.prompts.given import read_one
+
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise InputError(f"{where}: not JSON ({error}).", param="input") from None
-    if isinstance(row, str):
-        row = {"prompt": row}
+        hint = "Name the file .txt if it is plain text."
+        raise InputError(f"{where}: not JSON ({error}).", hint=hint, param="input") from None
+    row = {"prompt": row} if isinstance(row, str) else row
+    if isinstance(row, dict) and "messages" in row and "prompt" not in row:
+        row = {"prompt": row["messages"]} | {name: value for name, value in row.items() if name != "messages"}
     if not isinstance(row, dict) or not isinstance(row.get("prompt"), str | list) or not row["prompt"]:
-        raise InputError(f'{where}: must be a text or an object with a "prompt".', param="input")
-    return row
+        raise InputError(f'{where}: must be a text or an object with a "prompt" or "messages".', param="input")
+    return row | {"prompt": read_one(row["prompt"])}

@@ -21,7 +21,7 @@ WHERE = ("model", "dtype", "family", "attention")
 def describe_settings(options: RunOptions, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Everything that results depend on: the model, the options of decoding in their text forms, the prompts."""
     decoding = {name: write_value(value) for name, value in options.parse().keywords().items()}
-    prompts = [hashlib.sha256(json.dumps(row["prompt"]).encode()).hexdigest()[:12] for row in rows]
+    prompts = [hashlib.sha256(json.dumps([row["prompt"], row["seed"]]).encode()).hexdigest()[:12] for row in rows]
     return {name: getattr(options, name) for name in WHERE} | decoding | {"prompts": prompts}
 
 
@@ -58,14 +58,14 @@ def check_same(out: Path, beside: Path, settings: Mapping[str, Any], done: int) 
     except (OSError, ValueError, TypeError):
         rule = f"{out} cannot be continued: {beside.name}, which says how it was made, cannot be read."
         raise InputError(rule, hint="Choose another --out.", param="resume") from None
-    theirs, ours = before.get("prompts", [])[:done], settings["prompts"][:done]
-    if theirs != ours:
-        place = next((i for i, pair in enumerate(zip(theirs, ours, strict=False)) if pair[0] != pair[1]), len(ours))
-        raise InputError(f"{out} was made with another prompt {place + 1}.", hint=hint, param="input")
     for name, value in settings.items():
         if name != "prompts" and before.get(name) != value:
             rule = f"{out} was made with {name} {before.get(name)!r}, this run has {value!r}."
             raise InputError(rule, hint=hint, param=name)
+    theirs, ours = before.get("prompts", [])[:done], settings["prompts"][:done]
+    if theirs != ours:
+        place = next((i for i, pair in enumerate(zip(theirs, ours, strict=False)) if pair[0] != pair[1]), len(ours))
+        raise InputError(f"{out} was made with another prompt or seed in line {place + 1}.", hint=hint, param="input")
 
 
 def count_lines(path: Path) -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from starr.errors import InputError, counted, did_you_mean
@@ -18,11 +20,13 @@ HELP = """\
 /set NAME VALUE     change an option of the strategy or of decoding, e.g. /set max_tokens 64
 /set                show them all
 /live               switch the live canvas on or off
+/system [TEXT]      show or change the system prompt; /system none takes it away
 /history            show the conversation
+/save FILE          write the conversation as a line of JSON that `starr run --input` reads
 /reset              forget the conversation
 /quit               end (also Ctrl-D); Ctrl-C stops an answer"""
 
-COMMANDS = ("/strategy", "/cache", "/set", "/live", "/history", "/reset", "/help", "/quit")
+COMMANDS = ("/strategy", "/cache", "/set", "/live", "/system", "/history", "/save", "/reset", "/help", "/quit")
 SETTABLE = {option.name: option for option in options_at(SET)}
 
 
@@ -77,6 +81,14 @@ def obey(session: Session, line: str) -> tuple[Session, str | None]:
             return replace(session, live=live), f"live {'on' if live else 'off'}"
         case "/history", []:
             return session, "\n".join(f"{m['role']}: {m['content']}" for m in session.messages) or "Nothing said yet."
+        case "/system", []:
+            return session, session.options.system or "There is no system prompt."
+        case "/system", _:
+            text = line.partition(" ")[2].strip()
+            changed = session.having(system=None if text == "none" else text)
+            return changed, "The system prompt is changed; it holds from the next answer on."
+        case "/save", [name]:
+            return session, save(session, Path(name).expanduser())
         case "/strategy" | "/cache", []:
             return session, shown(session, word[1:])
         case "/strategy" | "/cache", [text]:
@@ -88,6 +100,20 @@ def obey(session: Session, line: str) -> tuple[Session, str | None]:
     if word not in COMMANDS:
         raise InputError(f"Unknown command {word!r}.", hint=did_you_mean(word, COMMANDS))
     raise InputError(f"{word} does not take {counted(len(rest), 'word')}.", hint="See /help.")
+
+
+def save(session: Session, path: Path) -> str:
+    """Write the conversation to a new file, with its system prompt."""
+    if not session.messages:
+        raise InputError("Nothing was said yet.", hint="Ask something first.")
+    system = session.options.system
+    first = [] if system is None else [{"role": "system", "content": system}]
+    try:
+        with path.open("x", encoding="utf8") as file:
+            file.write(json.dumps({"messages": [*first, *session.messages]}, ensure_ascii=False) + "\n")
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}.", hint="Choose another name.") from None
+    return f"wrote {path}"
 
 
 def choose(session: Session, kind: str, text: str) -> tuple[Session, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from starr.cli.flags import Common, Json
-from starr.cli.report import dump
+from starr.cli.report import clip, dump
 from starr.cli.verb import family, verb
 from starr.errors import InputError, did_you_mean
 
@@ -21,6 +21,8 @@ TITLES = {
     "stop_rules": "Stop rules (--stop-rule)",
     "ice": "In-place chain of thought (--ice)",
 }
+
+LINE = 76  # characters of a name and what it does
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,10 +62,21 @@ def show_all(options: ListStrategiesOptions) -> None:
     if options.json:
         print(dump({kind: [*map(to_dict, entries)] for kind, entries in everything().items()}))
         return
+    print(write_index(), end="\n\n")
     for kind, entries in everything().items():
         print(f"{TITLES[kind]}\n")
         for entry in entries:
             print(describe(entry, indent="  "), end="\n\n")
+
+
+def write_index() -> str:
+    """One line for each: its name, and what it does."""
+    parts = []
+    for kind, entries in everything().items():
+        width = max(len(entry.name) for entry in entries)
+        lines = [f"  {entry.name:<{width}}  {clip(entry.help, LINE - width)}" for entry in entries]
+        parts.append("\n".join([TITLES[kind], *lines]))
+    return "\n\n".join([*parts, "`starr strategies show NAME` shows the options of one; here they are all:"])
 
 
 def show_one(options: ShowStrategyOptions) -> None:

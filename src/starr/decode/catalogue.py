@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from starr.decode.caches import caches
 from starr.decode.strategies import strategies
 from starr.decode.strategies.base import Strategy
 from starr.named import Entry, Option, bound
@@ -70,6 +71,33 @@ def revokes(entry: Entry[Strategy]) -> str:
         if option.type == "bool" and entry.kind(**{option.name: not option.default}).revokes():
             return f"with {option.name}={shown(not option.default)}"
     return "no"
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedOption:
+    """An option of a strategy or cache, written where it belongs."""
+
+    kind: str
+    form: str
+
+
+def find_option(name: str, value: Any, strategy: Any = None, cache: Any = None) -> PlacedOption | None:
+    """The text form that sets an option: of the strategy or cache that was named, else of the best known that has it.
+
+    None where none of them has such an option, or the value cannot be written in a text form.
+    """
+    first = {"strategy": (name_of(strategy), "threshold", "starr"), "cache": (name_of(cache), "dkv")}
+    for kind, entries in (("strategy", strategies()), ("cache", caches())):
+        having = [e.name for e in entries if name in (o.name for o in e.options)]
+        if having and isinstance(value, str | int | float):
+            best = next((each for each in first[kind] if each in having), having[0])
+            return PlacedOption(kind, f"{best}:{name}={shown(value)}")
+    return None
+
+
+def name_of(member: Any) -> str:
+    """The name of a strategy or cache given as text or as itself."""
+    return member.partition(":")[0] if isinstance(member, str) else getattr(member, "name", "")
 
 
 def shown(value: Any) -> str:

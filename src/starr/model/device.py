@@ -17,17 +17,30 @@ from starr.model.numbers import HERE, ISA, NO_AMX, WORTH, find_outcome
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 DEVICES = ("cpu", "cuda", "mps")
+GPU = "Use cuda, or cpu where there is none."
+CLEAR_DEVICES = {"gpu": GPU, "GPU": GPU, "nvidia": GPU, "CUDA": "Use cuda.", "CPU": "Use cpu.", "metal": "Use mps."}
+NO_QUANTISING = "Weights are float32, bfloat16 or float16 here."
+CLEAR_DTYPES = {
+    **dict.fromkeys(("fp16", "f16", "half", "16"), "Use float16."),
+    **dict.fromkeys(("bf16", "bfp16"), "Use bfloat16."),
+    **dict.fromkeys(("fp32", "f32", "float", "32", "full"), "Use float32."),
+    **dict.fromkeys(("int8", "int4", "8bit", "4bit", "fp8", "nf4", "q4_0", "q8_0", "float64"), NO_QUANTISING),
+    "auto": "Leave it out: the default is the fastest that is safe here.",
+}
+"""What people write for a device or a dtype → what they mean."""
 TRIM, MAP, HEAPS = -1, -3, -8  # mallopt's M_TRIM_THRESHOLD, M_MMAP_THRESHOLD and M_ARENA_MAX
 LARGEST_BLOCK = 256 * 2**20
 
 
-def choose_device(name: str | None) -> torch.device:
+def choose_device(given: str | torch.device | None) -> torch.device:
     """Choose the device named ("cpu", "cuda", "cuda:1", "mps"); None is CUDA where there is a device, else the CPU."""
-    if name is None:
+    if given is None:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    name = str(given)
     kind, _, index = name.partition(":")
     if kind not in DEVICES or not (index == "" or index.isdecimal()):
-        raise InputError(f"Unknown device {name!r}.", hint=did_you_mean(kind, DEVICES), param="device")
+        hint = CLEAR_DEVICES.get(kind) or did_you_mean(kind, DEVICES)
+        raise InputError(f"Unknown device {name!r}.", hint=hint, param="device")
     count = {"cpu": 1, "cuda": torch.cuda.device_count(), "mps": int(torch.backends.mps.is_available())}[kind]
     if int(index or 0) >= count:
         hint = "Use cpu." if count == 0 else f"The last one is {kind}:{count - 1}."
@@ -35,14 +48,14 @@ def choose_device(name: str | None) -> torch.device:
     return torch.device(name)
 
 
-def choose_dtype(name: str | None, device: torch.device, width: int = 0) -> torch.dtype:
+def choose_dtype(given: str | torch.dtype | None, device: torch.device, width: int = 0) -> torch.dtype:
     """Choose the dtype named; None is bfloat16 on CUDA, float32 on MPS, and the fastest safe one for ``width`` on CPU.
 
     On CPU, a trial in a child process shows what is safe: it does not die, its numbers are near those of float32, and a
-    row is the same alone and in a batch. The variable STARR_DTYPE names the dtype where ``name`` is None. Half
+    row is the same alone and in a batch. The variable STARR_DTYPE names the dtype where ``given`` is None. Half
     precision that does not work falls back to float32, with one warning.
     """
-    name = read_dtype(name)
+    name = read_dtype(given)
     if name is None and device.type == "cpu":
         return torch.bfloat16 if find_outcome("bfloat16").gain(width) >= WORTH else torch.float32
     if name is None:
@@ -59,11 +72,12 @@ def choose_dtype(name: str | None, device: torch.device, width: int = 0) -> torc
     return DTYPES[name]
 
 
-def read_dtype(name: str | None) -> str | None:
-    """Check the name given, or that of STARR_DTYPE; None where the machine decides."""
-    name = name or os.environ.get("STARR_DTYPE") or None
+def read_dtype(given: str | torch.dtype | None) -> str | None:
+    """Check the dtype or the name given, or the name in STARR_DTYPE; None where the machine decides."""
+    name = str(given or os.environ.get("STARR_DTYPE") or "").removeprefix("torch.") or None
     if name is not None and name not in DTYPES:
-        raise InputError(f"Unknown dtype {name!r}.", hint=did_you_mean(name, DTYPES), param="dtype")
+        hint = CLEAR_DTYPES.get(name.lower()) or did_you_mean(name, DTYPES)
+        raise InputError(f"Unknown dtype {name!r}.", hint=hint, param="dtype")
     return name
 
 

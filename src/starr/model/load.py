@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from starr.errors import InputError, LoadError
+from starr.errors import InputError, LoadError, did_you_mean
 from starr.model.device import choose_device, choose_dtype, keep_freed_memory, read_dtype
 from starr.model.families import family_named, family_of
 from starr.model.families.base import Family
@@ -22,8 +26,27 @@ from starr.model.network.transformer import Transformer
 from starr.model.spec import ModelSpec
 from starr.model.text.tokenizer import Tokenizer, read_tokenizer
 from starr.model.threads import fix_threads, measure_useful_threads
+from starr.options import PYTHON, ours
+
+Keywords = ParamSpec("Keywords")
+Loaded = TypeVar("Loaded")
 
 SAMPLED = 4096  # values of a tensor that are tested, from its first to its last
+
+
+def answer_foreign(work: Callable[Keywords, Loaded]) -> Callable[Keywords, Loaded]:
+    """Make an unknown keyword one clear error, with our name for it where another library has it."""
+    known = list(inspect.signature(work).parameters)
+
+    @functools.wraps(work)
+    def call(*given: Keywords.args, **named: Keywords.kwargs) -> Loaded:
+        for name in named:
+            if name not in known:
+                hint = ours(name, PYTHON) or did_you_mean(name, known)
+                raise InputError(f"Unknown option {name!r} of starr.load.", hint=hint, param=name)
+        return work(*given, **named)
+
+    return call
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +76,12 @@ class Model:
         return self.net.embed.weight.dtype
 
 
+@answer_foreign
 def load(
     source: str | Path | None = None,
     *,
-    device: str | None = None,
-    dtype: str | None = None,
+    device: str | torch.device | None = None,
+    dtype: str | torch.dtype | None = None,
     threads: int | None = None,
     family: str | None = None,
     attention: str | None = None,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from starr.decode.prompts.given import Prompt as Prompt
 from starr.decode.prompts.infill import infill_layout
 from starr.decode.prompts.layout import Layout, lay_out
 from starr.errors import InputError, LengthError
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
     from starr.decode.stops.base import StopRule
     from starr.model.load import Model
     from starr.options import ResolvedOptions
-
-Prompt = str | Sequence[Mapping[str, str]] | Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class PreparedPrompt:
 
 def build_canvas(model: Model, prompt: Prompt, options: ResolvedOptions) -> PreparedPrompt:
     """Put ``max_tokens`` masks or an ``ice`` template after a prompt."""
-    tokens, text = encode_prompt(model, prompt, options.chat)
+    tokens, text = encode_prompt(model, prompt, options.chat, options.system)
     check_length(len(tokens), options.max_tokens, model.spec.max_length)
     encode, mask = model.tokenizer.encode, model.spec.mask_id
     if options.ice is None:
@@ -43,8 +42,9 @@ def build_canvas(model: Model, prompt: Prompt, options: ResolvedOptions) -> Prep
 
 def build_infill(model: Model, prompt: Prompt, options: ResolvedOptions) -> PreparedPrompt:
     """Make a canvas of a whole text with holes; no end-of-text ends it."""
-    if not isinstance(prompt, str) or options.ice is not None:
-        raise InputError("Infilling takes a text with [MASK:n] holes and cannot be used with ice.", param="prompt")
+    if not isinstance(prompt, str) or options.ice is not None or options.system is not None:
+        rule = "Infilling takes a text with [MASK:n] holes and cannot be used with ice or system."
+        raise InputError(rule, param="prompt")
     spec = model.spec
     found = infill_layout(prompt, model.tokenizer.encode, spec.mask_id, spec.max_length)
     canvas = Layout(found.tokens + spec.behind, found.masked + [False] * len(spec.behind))
@@ -62,13 +62,14 @@ def add_suffix(model: Model, prepared: PreparedPrompt, options: ResolvedOptions,
     return replace(prepared, canvas=canvas, ends=False, tail=len(tokens))
 
 
-def encode_prompt(model: Model, prompt: Prompt, chat: bool | None) -> tuple[list[int], str]:
-    """The tokens of a prompt, and its text for display."""
+def encode_prompt(model: Model, prompt: Prompt, chat: bool | None, system: str | None = None) -> tuple[list[int], str]:
+    """The tokens of a prompt, and its text for display. ``system`` goes before the messages."""
     if isinstance(prompt, str):
         if not prompt.strip():
             raise InputError("The prompt must not be empty.", hint="Give at least one word.", param="prompt")
         if model.tokenizer.has_chat if chat is None else chat:
-            return model.tokenizer.chat([{"role": "user", "content": prompt}]), prompt
+            return model.tokenizer.chat(add_system([{"role": "user", "content": prompt}], system)), prompt
+        refuse_system(system, "a prompt without a chat template")
         start = [] if model.spec.bos_id is None else [model.spec.bos_id]
         return start + model.tokenizer.encode(prompt), prompt
     if not prompt:
@@ -76,9 +77,25 @@ def encode_prompt(model: Model, prompt: Prompt, chat: bool | None) -> tuple[list
     tokens = [token for token in prompt if isinstance(token, int)]
     messages = [dict(message) for message in prompt if isinstance(message, Mapping)]
     if tokens and not messages:
+        refuse_system(system, "token ids")
         check_ids(tokens, model.spec.shape.vocab_size)
         return tokens, model.tokenizer.decode(tokens)
-    return model.tokenizer.chat(messages), str(messages[-1].get("content", ""))
+    return model.tokenizer.chat(add_system(messages, system)), str(messages[-1].get("content", ""))
+
+
+def add_system(messages: list[dict[str, str]], system: str | None) -> list[dict[str, str]]:
+    """The messages after a system prompt."""
+    if system is None:
+        return messages
+    if messages and messages[0].get("role") == "system":
+        refuse_system(system, "messages that begin with a system prompt of their own")
+    return [{"role": "system", "content": system}, *messages]
+
+
+def refuse_system(system: str | None, what: str) -> None:
+    """Raise where a system prompt is given and has no place."""
+    if system is not None:
+        raise InputError(f"system cannot be used with {what}.", hint="Leave it out.", param="system")
 
 
 def check_length(prompt: int, canvas: int, limit: int) -> None:
@@ -96,29 +113,3 @@ def check_ids(tokens: list[int], size: int) -> None:
     wrong = [token for token in tokens if not 0 <= token < size]
     if wrong:
         raise InputError(f"Token ids must be within [0, {size - 1}], got {wrong[0]}.", param="prompt")
-
-
-def is_many(prompt: Any) -> bool:
-    """Whether this is a list of prompts. Raise if it is neither a prompt nor a list of prompts."""
-    if isinstance(prompt, str):
-        return False
-    if isinstance(prompt, Mapping | bytes) or not isinstance(prompt, Sequence):
-        kind = type(prompt).__name__
-        raise InputError(f"A prompt is text, messages or token ids, not {kind}: {prompt!r:.60}.", param="prompt")
-    kinds = {kind_of(part) for part in prompt}
-    if len(kinds) > 1 or "other" in kinds:
-        raise InputError(
-            "A list must hold prompts (texts or lists) only, messages only or token ids only.",
-            hint=f"Got {prompt!r:.80}",
-            param="prompt",
-        )
-    return kinds <= {"prompt"}
-
-
-def kind_of(part: Any) -> str:
-    """What a part of a list makes it: a list of prompts, of messages or of token ids."""
-    if isinstance(part, bool):
-        return "other"
-    if isinstance(part, str) or (isinstance(part, Sequence) and not isinstance(part, bytes)):
-        return "prompt"
-    return "id" if isinstance(part, int) else "message" if isinstance(part, Mapping) else "other"

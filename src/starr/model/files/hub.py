@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 from starr.errors import LoadError
+from starr.model.released import suggest_name
 
 BUNDLED = "bundled"
 BUNDLED_FOLDER = Path(__file__).parents[1] / BUNDLED
@@ -48,14 +49,25 @@ def locate(source: str | Path | None) -> tuple[Path, str]:
         raise LoadError("The model's name is empty.", hint="Give a folder or a hub id.", param="model")
     folder = Path(source).expanduser()
     if folder.is_dir():
+        refuse_gguf(folder)
         return folder, folder.resolve().name
     if folder.exists():
+        refuse_gguf(folder)
         raise LoadError(f"{source} is a file.", hint="Give the folder that holds the model's files.", param="model")
     if isinstance(source, Path) or not re.fullmatch(r"\w[\w.-]*/[\w.-]+", source):
         raise LoadError(
-            f"There is no folder {source}, and it is not a hub id.", hint="A hub id is owner/name.", param="model"
+            f"There is no folder {source}, and it is not a hub id.",
+            hint=suggest_name(str(source)) or "A hub id is owner/name.",
+            param="model",
         )
     return download(source), source
+
+
+def refuse_gguf(path: Path) -> None:
+    """Raise where the weights are in llama.cpp's format only."""
+    if path.suffix == ".gguf" or (any(path.glob("*.gguf")) and not any(path.glob("*.safetensors"))):
+        hint = "Give the original checkpoint: a folder with config.json and safetensors, or its hub id."
+        raise LoadError(f"{path} has weights in GGUF, which is not read here.", hint=hint, param="model")
 
 
 def bundled_folder(name: str) -> Path:
@@ -110,7 +122,9 @@ def download(repository: str) -> Path:
         ) from None
     except errors.RepositoryNotFoundError:
         raise LoadError(
-            f"The hub has no model {repository!r}, or it is private.", hint="Check the spelling.", param="model"
+            f"The hub has no model {repository!r}, or it is private.",
+            hint=suggest_name(repository) or "Check the spelling.",
+            param="model",
         ) from None
     except Exception as error:  # the hub client's releases use different network libraries, each with its own errors
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
