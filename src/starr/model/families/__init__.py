@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from starr.errors import InputError, LoadError, did_you_mean
-from starr.model.families import bert, dream, fast_dllm_v2, illada, llada, llada2, llada_moe, sdar
+from starr.model.families import bert, dream, llada, llada2, llada_moe, sdar
 from starr.model.families.base import Family
 from starr.model.files.config import Config
 
@@ -13,10 +13,8 @@ FAMILIES: dict[str, Family] = {
         llada.FAMILY,
         dream.FAMILY,
         llada_moe.FAMILY,
-        illada.FAMILY,
         llada2.FAMILY,
         *sdar.FAMILIES,
-        fast_dllm_v2.FAMILY,
         *bert.FAMILIES,
     )
 }
