@@ -79,7 +79,8 @@ def test_no_transformers_and_no_pickle_at_run_time():
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not {name.split(".")[0] for name in names} & {"transformers", "pickle", "dill"}, file
-            assert not (isinstance(node, ast.Attribute) and ast.unparse(node) == "torch.load"), file
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":  # in the child with limits alone
+                assert (file.name, ast.unparse(node.keywords[-1])) == ("unpickle.py", "weights_only=True"), file
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

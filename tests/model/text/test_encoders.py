@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from starr.cli.main import main
 from starr.errors import InputError, LoadError
+from starr.model import child
 from starr.model.files.hub import BUNDLED_FOLDER
-from starr.model.text import child
 from starr.model.text.encoders import KNOWN, encode_here, encode_raw, has_known_expressions, start_encoder
 from starr.model.text.rebuild import SPLIT
 from starr.model.text.tokenizer import read_tokenizer

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from starr.errors import InputError, LoadError, StarrError
+from starr.model import child
 from starr.model.files.hub import BUNDLED_FOLDER
-from starr.model.text import child
 from starr.model.text.chat import DREAM_TEMPLATE, LLADA_TEMPLATE
 from starr.model.text.templates import compile_writer, is_plain, read_template, start_writer
 

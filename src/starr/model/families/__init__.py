@@ -33,7 +33,7 @@ REFUSED = {
 CAUSAL = ("Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "LlamaForCausalLM")
 
 
-def family_of(config: Config) -> Family:
+def find_family(config: Config) -> Family:
     """The family named by ``architectures``; any other is refused by name, with the reason where there is one."""
     listed = config.get("architectures")
     architecture = listed[0] if isinstance(listed, list) and listed else None
@@ -53,7 +53,7 @@ def family_of(config: Config) -> Family:
     raise LoadError(f"Architecture {architecture!r}{what} is not supported.", hint=f"Supported: {known}.")
 
 
-def family_named(name: str) -> Family:
+def get_family(name: str) -> Family:
     """The family of this name, whatever a config.json says."""
     if name not in FAMILIES:
         raise InputError(f"Unknown family {name!r}.", hint=did_you_mean(name, FAMILIES), param="family")

@@ -15,7 +15,7 @@ from starr.errors import LoadError
 from starr.model.families.base import Family
 from starr.model.families.names import QWEN, Names, make_spec
 from starr.model.families.qwen import read_shape, read_softmax_routing, write_shape
-from starr.model.files.config import Config, flag, require, whole
+from starr.model.files.config import Config, read_flag, read_whole, require
 from starr.model.network.shape import Shape
 from starr.model.spec import Habits, ModelSpec
 from starr.model.text import chat
@@ -118,7 +118,7 @@ def read_variant_shape(row: Variant, config: Config) -> Shape:
     """Read the network's shape from a variant's config."""
     routing = None
     if row.experts:
-        routing = read_softmax_routing(config, "moe_intermediate_size", flag(config, "norm_topk_prob"))
+        routing = read_softmax_routing(config, "moe_intermediate_size", read_flag(config, "norm_topk_prob"))
     return read_shape(config, qk_norm=row.qk_norm, qkv_bias=row.qkv_bias, routing=routing)
 
 
@@ -138,7 +138,7 @@ def read_block_length(row: Variant, config: Config, name: str) -> int | None:
         )
     if said == 0:
         return None
-    said = whole({row.block_key: said}, row.block_key)
+    said = read_whole({row.block_key: said}, row.block_key)
     named = re.search(r"-b(\d+)$", name)
     if named and int(named[1]) != said and said == row.block:
         warnings.warn(f"{name}: blocks of {named[1]} by its name, config.json says {said}.", stacklevel=2)

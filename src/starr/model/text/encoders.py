@@ -15,7 +15,7 @@ from typing import Any
 import tokenizers
 
 from starr.errors import InputError, LoadError
-from starr.model.text.child import Answerer, LimitedChild, answer_all
+from starr.model.child import Answerer, LimitedChild, answer_all
 from starr.model.text.rebuild import SPLIT
 from starr.model.text.screen import STAGES, find_expressions
 

@@ -15,8 +15,8 @@ from typing import Any
 from jinja2 import Environment, nodes
 
 from starr.errors import LoadError
+from starr.model.child import Answerer, LimitedChild, answer_all
 from starr.model.text.chat import Messages, compile_template, write_text
-from starr.model.text.child import Answerer, LimitedChild, answer_all
 
 NAME = "The model's chat template"
 MEMORY = 2**30  # bytes of the child
