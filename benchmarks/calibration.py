@@ -29,7 +29,7 @@ from starr.evals.run.store import Sample
 from starr.evals.tasks import load_task
 from starr.fit.calibrate.fit import Recipe
 from starr.fit.calibrate.prompts import task_prompts
-from starr.fit.calibrate.work import CalibrationPlan, Visited, claim, fitted, rounds_of, scored
+from starr.fit.calibrate.work import CalibrationPlan, Visited, claim, fit_rule, score_rule, visit_rounds
 from starr.research.reproduce import context
 
 BASE = "threshold:tau=0.9"
@@ -90,7 +90,7 @@ def rule_file(model: Any, variant: Variant, rounds: list[Visited], work: Path) -
         parts.append(part | {"prompt": part["prompt"] // len(TASKS) if len(variant.tasks) == 1 else part["prompt"]})
     count = len(torch.cat([part["prompt"] for part in parts]).unique())
     prompts = task_prompts(variant.tasks, count)
-    rule = replace(scored(fitted(model, prompts, parts, variant.recipe), parts), **dict(variant.bars))
+    rule = replace(score_rule(fit_rule(model, prompts, parts, variant.recipe), parts), **dict(variant.bars))
     path.write_text(json.dumps(rule.to_dict()) + "\n", encoding="utf8")
     return path
 
@@ -134,7 +134,7 @@ def main() -> None:
     prompts = task_prompts(TASKS, options.prompts)
     work.mkdir(parents=True, exist_ok=True)
     claim(work, model, prompts, plan)
-    rounds = rounds_of(model, prompts, plan, work)
+    rounds = visit_rounds(model, prompts, plan, work)
     runs = {BASE: BASE}
     runs |= {v.name: f"calibrated:rule={rule_file(model, v, rounds, work)}" for v in variants()}
     if options.foreign:

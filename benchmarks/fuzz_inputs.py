@@ -33,7 +33,7 @@ from starr.model.text import templates
 from starr.model.text.chat import DREAM_TEMPLATE, LLADA_TEMPLATE
 from starr.server.http.app import create_app
 from starr.server.settings import Settings
-from starr.viewer.html import page
+from starr.viewer.html import build_page
 from tests.model.tiny import write_llada
 from tests.viewer.traces import make
 
@@ -180,7 +180,7 @@ def read_form(model: Model, kind: str, data: bytes) -> None:
 def draw_trace(place: Path, data: bytes) -> None:
     """Read a trace and write its page."""
     (place / "trace.json").write_bytes(data)
-    page([read_trace(place / "trace.json")])
+    build_page([read_trace(place / "trace.json")])
 
 
 def post(client: TestClient, data: bytes) -> None:

@@ -21,7 +21,6 @@ from statistics import mean
 from typing import Any
 
 import torch
-from starr.evals.reproduce import context
 
 import starr
 from benchmarks.outside_models import ANTIBERTY, RXNMAPPER, cache_folder, model_folder, reactions
@@ -29,6 +28,7 @@ from benchmarks.stored import Stored
 from starr.errors import InputError
 from starr.evals.stats import bootstrap
 from starr.options import Options
+from starr.research.reproduce import context
 
 LONGEST = 160  # tokens of a reaction that fits
 LENGTHS = (108, 114, 120, 126)  # residues of a chain
@@ -273,10 +273,11 @@ def run(options: argparse.Namespace, kind: str) -> None:
     samples, limit = Samples(cache / f"{kind}.jsonl"), options.limit if kind == "reactions" else options.chains
     name = f"outside-{kind}"
     command = f"python -m benchmarks.outside --only {kind} --seeds {options.seeds}"
-    command += f" --limit {options.limit}" if kind == "reactions" else f" --chains {options.chains}"
+    shares = " ".join(map(str, options.shares))
+    command += f" --limit {options.limit} --shares {shares}" if kind == "reactions" else f" --chains {options.chains}"
+    command += f" --strategies {' '.join(options.strategies)}"
     where = context(command, f"{package.name} {package.version}", kind)
     stored = Stored(name, f"A model from outside: {package.name} ({kind})", f"{name}.md", NOTES[kind])
-    shares = options.shares if kind == "reactions" else [1.0]
     strategies = usable(model, options.strategies)
     for way in ways_of(strategies):
         missing = sorted((job for job in jobs if samples.lacks(way, job)), key=lambda job: (job.share, job.seed))
@@ -285,7 +286,7 @@ def run(options: argparse.Namespace, kind: str) -> None:
             for start in range(0, len(alike), options.rows):
                 samples.add(fill(model, way, alike[start : start + options.rows]))
         rows = []
-        for share in shares:
+        for share in options.shares if kind == "reactions" else [1.0]:
             found = {w: samples.of(w, share, limit, options.seeds) for w in ways_of(strategies)}
             rows += [row(w, kind, some, found[Way(BASE)]) for w, some in found.items() if some]
         stored.write(options.out, where, rows)

@@ -24,8 +24,9 @@ from starr.errors import WorkError
 from starr.model.files.unpickle import convert_folder
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+COMMIT = "a01ecdcd5ac944850e9691739c1df858e005fd39"
 EXAMPLES = (  # of the package's repository; its wheel has none
-    "https://raw.githubusercontent.com/rxn4chemistry/rxnmapper/a01ecdc/examples/example_rxns.csv"
+    f"https://raw.githubusercontent.com/rxn4chemistry/rxnmapper/{COMMIT}/examples/example_rxns.csv"
 )
 
 

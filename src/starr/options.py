@@ -160,6 +160,14 @@ class Options:
     max_revocations: int = decoding(
         2, "With enforce=bounded: how often one position may be revoked (remasked).", low=0, doors=PER_ROW
     )
+    verify: float = decoding(
+        0.0,
+        "Take a held token back where the rest of the text gives it less than this share of the likeliest token's "
+        "probability; 0 is off, 0.3 is a good one.",
+        low=0.0,
+        high=1.0,
+        doors=PER_ROW,
+    )
     guidance: float = decoding(0.0, "Classifier-free guidance; 0 is off.", low=0.0, high=100.0)
     smoothing: float = decoding(
         0.0, "Give each mask this much of what was last predicted there; 0 is off.", low=0.0, high=10.0

@@ -79,8 +79,9 @@ def test_no_transformers_and_no_pickle_at_run_time():
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not {name.split(".")[0] for name in names} & {"transformers", "pickle", "dill"}, file
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":  # in the child with limits alone
-                assert (file.name, ast.unparse(node.keywords[-1])) == ("unpickle.py", "weights_only=True"), file
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.load":
+                assert file.name == "unpickle.py", "only the child that converts .bin files reads them"
+                assert "weights_only=True" in ast.unparse(node)
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

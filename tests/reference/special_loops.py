@@ -60,18 +60,26 @@ class CachedLoop(Loop):
 
 @dataclass
 class ShadowLoop(Loop):
-    """WINO: a second block of masks where the open block is predicted, each blind to the token that it stands for."""
+    """WINO: a second block of masks at the open block's positions, each blind to the token that it stands for.
+
+    Where logits are shifted: for each token a copy of the one before it and a mask, which see each other and the row
+    without these two.
+    """
 
     block: int = 32
 
     @torch.inference_mode()
     def logits(self) -> Tensor:
+        first = self.masked.index(True) // self.block * self.block
+        if self.model.spec.shift:
+            for j in range(first, first + self.block):
+                self.shadow[j] = 0.0 if self.masked[j] else leave_one_out(self, j)[self.canvas[j]]
+            return super().logits()
         self.forwards += 1
-        size, first = len(self.prompt) + self.length, self.masked.index(True) // self.block * self.block
+        size = len(self.prompt) + self.length
         start = len(self.prompt) + first
         tokens = torch.tensor([self.prompt + self.canvas + [self.mask] * self.block])
-        shadow = start - 1 if self.model.spec.shift else start
-        positions = torch.tensor([[*range(size), *range(shadow, shadow + self.block)]])
+        positions = torch.tensor([[*range(size), *range(start, start + self.block)]])
         sees = torch.ones(size + self.block, size + self.block, dtype=torch.bool)
         sees[:size, size:] = False
         for j in range(self.block):
@@ -84,6 +92,23 @@ class ShadowLoop(Loop):
         for j in range(self.block):
             self.shadow[first + j] = float(probability[j, self.canvas[first + j]])
         return self.predicted(states[:size])
+
+
+@torch.inference_mode()
+def leave_one_out(loop: Loop, j: int) -> list[float]:
+    """What a shadow of canvas position ``j`` predicts there, from a forward of its own."""
+    row, at = loop.prompt + loop.canvas, len(loop.prompt) + j
+    size, shift = len(row), loop.model.spec.shift
+    extra = [at - 1, at] if shift else [at]
+    tokens = torch.tensor([row + ([row[at - 1]] if shift else []) + [loop.mask]])
+    sees = torch.zeros(1, size + len(extra), size + len(extra), dtype=torch.bool)
+    sees[0, :size, :size] = True
+    sees[0, size:] = True
+    sees[0, size:, extra] = False
+    state = loop.model.net(tokens, torch.tensor([[*range(size), *extra]]), sees)[0, size]
+    logits = loop.model.net.head(state).double()
+    logits[loop.mask] = -torch.inf
+    return logits.softmax(dim=-1).tolist()
 
 
 @dataclass

@@ -20,7 +20,7 @@ import pytest
 from starr.errors import InputError, WorkError
 from starr.server.http.guard import check_headers
 from starr.server.settings import Settings
-from starr.server.start import listen, most_connections
+from starr.server.start import bound_connections, listen
 from tests.deploy.proxy import free_port
 from tests.server.nets import Gate
 from tests.server.running import http, logged, running, wait_until
@@ -157,8 +157,8 @@ def test_a_client_that_ends_its_side_gets_its_answer(model, stream):
 
 
 def test_the_cap_stays_below_the_file_limit():
-    assert most_connections(Settings(max_connections=3)) == 3
-    assert most_connections(Settings(max_connections=10**9)) < 10**9
+    assert bound_connections(Settings(max_connections=3)) == 3
+    assert bound_connections(Settings(max_connections=10**9)) < 10**9
 
 
 SERVE = """

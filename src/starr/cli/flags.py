@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 Prompt = Annotated[str | None, typer.Argument(metavar="PROMPT", help="The prompt; - or a pipe reads standard input.")]
 Out = Annotated[Path | None, typer.Option("-o", "--out", help="File to write.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+FamilyName = Annotated[
+    str | None, typer.Option(help="Read the checkpoint as one of this family.", show_default="by its config.json")
+]
+Attention = Annotated[
+    str | None, typer.Option(help="full or blocks:n, if the checkpoint does not say.", show_default="by its files")
+]
 Live = Annotated[bool, typer.Option("--live", help="Show the canvas filling in the terminal.")]
 
 
@@ -77,12 +83,8 @@ class ModelFlags(Common):
         int | None,
         typer.Option(help="CPU threads for each forward.", show_default="chosen by model size and idle cores"),
     ] = None
-    family: Annotated[
-        str | None, typer.Option(help="Read the checkpoint as one of this family.", show_default="by its config.json")
-    ] = None
-    attention: Annotated[
-        str | None, typer.Option(help="full or blocks:n, if the checkpoint does not say.", show_default="by its files")
-    ] = None
+    family: FamilyName = None
+    attention: Attention = None
 
     def load(self) -> Model:
         """The model, loaded; standard error says once for this CPU and torch which dtype it chose, if it had to."""

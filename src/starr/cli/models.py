@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from starr.cli.flags import Common, Json
+from starr.cli.flags import Attention, Common, FamilyName, Json
 from starr.cli.report import dump, table
 from starr.cli.verb import family, verb
 from starr.errors import InputError
@@ -38,8 +38,6 @@ KNOWN = (
     ("Efficient-Large-Model/Fast_dLLM_v2_1.5B", "fast_dllm_v2", "1.5 B, chat, block-causal"),
     ("dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", "a2d_qwen3", "0.6 B, chat: runs on a laptop"),
     ("dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1", "a2d_qwen3", "0.6 B, chat, block-causal: runs on a laptop"),
-    ("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", "a2d_qwen2", "0.5 B, code: runs on a laptop"),
-    ("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", "a2d_qwen2", "0.5 B, code, block-causal"),
     ("answerdotai/ModernBERT-base", "modernbert", "0.15 B, fills holes"),
     ("dllm-hub/ModernBERT-large-chat-v0.1", "modernbert", "0.4 B, chat, weak"),
     ("google-bert/bert-base-uncased", "bert", "0.11 B, fills holes"),
@@ -68,6 +66,8 @@ class ShowModelOptions(Common):
             metavar="NAME", help="bundled, bundled-dream, bundled-blocks, a folder, or a hub id in the cache."
         ),
     ]
+    family: FamilyName = None
+    attention: Attention = None
     json: Json = False
 
 
@@ -127,7 +127,7 @@ def show_one(options: ShowModelOptions) -> None:
     from starr.model.load import read_folder
 
     folder, name = find(options.name)
-    spec, tokenizer, _ = read_folder(folder, name)
+    spec, tokenizer, _ = read_folder(folder, name, options.family, options.attention)
     facts = describe(spec, tokenizer) | {"needs": needs_of(folder, spec.shape)}
     facts |= {"files": f"{size_of(folder) / 1e6:,.1f} MB", "folder": str(folder)}
     if options.json:

@@ -60,7 +60,7 @@ def add(app: typer.Typer) -> None:
 def run(options: ReproduceOptions) -> None:
     """Reproduce a result of the paper.
 
-    Writes NAME.md, .json, .png and .svg. Samples are kept in OUT/samples, one folder per checkpoint, so that results
+    Writes NAME.md, .json and .png. Samples are kept in OUT/samples, one folder per checkpoint, so that results
     share runs and an interrupted command continues where it stopped. With --ray samples come from workers; the few
     traces that figures need are decoded here.
     """

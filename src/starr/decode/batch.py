@@ -151,7 +151,7 @@ class Batch:
         """What the forward just made cost one row; ``besides`` are the positions of guests."""
         plan, calls = self.plan, 2 if row.request.options.guidance else 1
         queried, earlier = plan.figures.queried[number], plan.figures.earlier[number]
-        shaped = row.request.cache.buffered or plan.figures.extra[number]  # all rows of its call have one shape
+        shaped = row.request.cache.buffered  # all rows of its call have one shape
         phase = "denoise" if queried > earlier else "seal" if row.forwards else "prefill"
         return StepCost(
             forwards=calls,
@@ -166,18 +166,9 @@ class Batch:
         """Ids of the rows with a place in the K/V buffer, in its order."""
         return [row.id for row in self.rows if row.request.cache.buffered]
 
-    @property
-    def room(self) -> int:
-        """Slots of the K/V buffer for extra queries: as many as the widest window may have."""
-        served = {row for guest in self.guests if guest.queries for row in guest.order}
-        asked = [self.rows[row].request for row in served]
-        if not any(r.cache.buffered for r in asked):
-            return 0
-        return max((r.length if r.strategy.scope != "block" else r.block_length or r.length for r in asked), default=0)
-
     def fit_buffer(self, before: list[int]) -> None:
         """A buffer with a place for each buffered row and a slot for each column; ``before`` are its rows so far."""
-        now, slots = self.buffered_ids(), self.canvas.columns + self.room
+        now, slots = self.buffered_ids(), self.canvas.columns
         if now == before and (not now or (self.buffer is not None and self.buffer.slots == slots)):
             return
         self.buffer = move_buffer(self.model.net, self.buffer, before, now, slots)

@@ -18,7 +18,7 @@ Nothing else loosens this. Blocks split L among them. Revisions make no mask. En
 sooner. A window that is kept open when it is full takes a bounded number of steps more, which come on top.
 A canvas that grows adds what is inserted to L, within the model's context, and its growing steps. Guests that amend
 actions (constraints) keep a commit and add no revocation, and seals do, too. WINO's shadow is read-only.
-``max_forwards`` can only shorten a run.
+``max_forwards`` can only shorten a run. Verified rows have more revocations and steps, see ``extras.verify``.
 
 Strategies that end by themselves (``Strategy.ends_within``) go without these rules, up to the number of steps that they
 give, unless the request says strict. *safe*, the default, is that, and strict for all others: so every paper's rule is
@@ -40,6 +40,9 @@ from starr.decode.ranking import best_of, top_of
 from starr.decode.stops.base import Verdict
 from starr.decode.view import COMMIT, KEEP, REVOKE, Decision, StepView
 
+DOUBTED, BARRED, TAMED = "doubted", "barred", "tamed"
+"""Notes of the guest that verifies: (B, C) bool as in ``Bounds``, and (B,) bool: progress rules hold in any case."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
@@ -49,6 +52,8 @@ class Bounds:
     last: Tensor  # (B,) bool: the row may take no step after this one
     strict: Tensor  # (B,) bool: fewer revocations than commits
     spent: Tensor  # (B, W) bool: revoked as often as a position may be
+    doubted: Tensor | None = None  # (B, W) bool: held tokens that are revoked whatever was decided
+    barred: Tensor | None = None  # (B, W) bool: masks that are committed only if nothing else is
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +81,16 @@ def settle_step(
     window, blocks = call.window, call.settings.blocks
     last = canvas.total >= canvas.limit - 1
     spent = canvas.done.revoked.gather(1, window) >= canvas.rules.max_revocations[:, None]
-    action = enforce(decision, scoped, Bounds(canvas.rules.literal, last, canvas.rules.strict, spent))
+    doubted, barred, tamed = (canvas.notes.get(name) for name in (DOUBTED, BARRED, TAMED))
+    bounds = Bounds(
+        free=canvas.rules.literal if tamed is None else canvas.rules.literal & ~tamed,
+        last=last,
+        strict=canvas.rules.strict,
+        spent=spent,
+        doubted=None if doubted is None else doubted.gather(1, window),
+        barred=None if barred is None else barred.gather(1, window),
+    )
+    action = enforce(decision, scoped, bounds)
     action = action if verdict is None else verdict.over(action)
     action = action if blocks is None else blocks.commit_first(action, canvas)
     written = scoped.proposal if decision.tokens is None else decision.tokens
@@ -87,10 +101,14 @@ def enforce(decision: Decision, view: StepView, bounds: Bounds) -> Tensor:
     """Actions (B, W) int8 that may be carried out."""
     free, last, strict = bounds.free[:, None], bounds.last[:, None], bounds.strict[:, None]
     allowed = permit(decision.action, view)
+    if bounds.barred is not None:
+        allowed = allowed.masked_fill((allowed == COMMIT) & bounds.barred, KEEP)
     progress = ensure_commit(allowed, decision, view)
     rationed = progress.masked_fill((progress == REVOKE) & bounds.spent, KEEP)
     progress = torch.where(strict, limit_revocations(progress, decision, view), rationed)
     action = torch.where(free, allowed, progress)
+    if bounds.doubted is not None:
+        action = action.masked_fill(bounds.doubted & view.held, REVOKE)
     action = action.masked_fill(last & (action == REVOKE), KEEP)
     return torch.where(last & view.masked, COMMIT, action).to(torch.int8)
 

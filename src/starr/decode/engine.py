@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
@@ -12,8 +13,8 @@ from starr.decode.batch import Batch
 from starr.decode.decide import decide
 from starr.decode.enforce import settle_step
 from starr.decode.extras.base import ask
-from starr.decode.forward import Seen, forward
-from starr.decode.propose import postpone_eos, proposal_request, propose
+from starr.decode.forward import ForwardCall, Seen, States, forward
+from starr.decode.propose import Proposals, postpone_eos, proposal_request, propose
 from starr.decode.request import Request
 from starr.decode.rescue import drop_failing_rows, keep
 from starr.decode.result import Event
@@ -56,6 +57,15 @@ class Engine:
             failed = drop_failing_rows(self, kept)
             return self.step(), failed
 
+    def leave_out(self, call: ForwardCall, states: States) -> Proposals | None:
+        """What the model predicts at the columns of extra queries, by the same rules as elsewhere."""
+        if call.extra is None or states.extra is None:
+            return None
+        here, spec = replace(call, observed=call.extra.columns), self.model.spec
+        request = ask(self.batch.guests, "propose", proposal_request(here, spec, None), here)
+        request = replace(request, signals=frozenset(), temperature=None, readers={})
+        return propose(self.model.net.head, states.extra.flatten(0, 1), request, spec.shape.vocab_size)
+
     @torch.inference_mode()
     def step(self) -> list[Event]:
         """One forward and one decision for every row; events of the rows that are streamed or done."""
@@ -74,7 +84,8 @@ class Engine:
         found = propose(net.head, states.observed, request, spec.shape.vocab_size)
         found = postpone_eos(found, call, batch.eos_ids, spec.shape.vocab_size)
         # view
-        canvas = ask(guests, "observe", remember(call, found), Seen(call, states, found))
+        seen = Seen(call, states, found, self.leave_out(call, states))
+        canvas = ask(guests, "observe", remember(call, found), seen)
         self.trusted = self.trusted or check_numbers(canvas.last.confidence, call.plan.observed)
         view = build_view(call, canvas, found)
         scoped, verdict = consult(call.settings.rules, view, canvas, batch.eos_ids, call.plan.query)

@@ -3,7 +3,7 @@
 Rows without a cache go through a whole forward, rows with one through a forward over their queried positions. Guests
 may add *extra queries* to a row, or whole extra rows. Where the model's logits are shifted (Dream), the hidden state
 that predicts position i is that of position i - 1. Letters: B rows, K rows of one call, N extra rows, C columns (the
-last one spare), Q queried, O observed, W window positions, X extra queries, D width.
+last one spare), Q queried, O observed, W window positions, S columns with extra queries, X extra queries, D width.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 class ExtraQueries:
     """Queries besides those of the canvas, in the same forward: no position of the canvas sees them.
 
-    Rows have different numbers of them; what lies beyond a row's own number (``count``) is padding.
+    A column may have several of them: the first S predict, one for each column. Rows have different numbers of columns;
+    what lies beyond a row's own (``columns.count``) is padding.
     """
 
-    columns: Columns  # (B, X): the column that each one is about
+    columns: Columns  # (B, S): the columns that they are about
     tokens: Tensor  # (B, X) int64
     position: Tensor  # (B, X) int64: where each one stands
     sees: Tensor  # (B, X, C) bool: the columns that each one sees
@@ -51,8 +52,28 @@ class ExtraQueries:
 
     @property
     def most(self) -> int:
-        """Extra queries of the row that has most."""
-        return self.tokens.shape[1]
+        """Columns of the row that has most."""
+        return self.columns.index.shape[1]
+
+    @property
+    def each(self) -> int:
+        """Queries for each column."""
+        return self.tokens.shape[1] // self.most
+
+    def attend(self, seen: Tensor, masks: BlockMasks | None) -> Tensor:
+        """(K, Q + X, S + X) bool: ``seen`` (K, Q, S) of the canvas's own queries, and behind it what these see."""
+        rows, own, slots = seen.shape
+        sees, among = self.sees[:, :, :slots], self.among
+        if masks is not None:
+            sees = sees & masks.seen(self.position, torch.arange(slots, device=seen.device)[None])
+            among = among & masks.seen(self.position, self.position)
+        hidden = seen.new_zeros(rows, own, self.tokens.shape[1])
+        return torch.cat([torch.cat([seen, hidden], dim=2), torch.cat([sees, among], dim=2)], dim=1)
+
+    def behind(self, wanted: Tensor, queries: int) -> Tensor:
+        """(K, O + S) int64: the wanted queries, and those of these that predict, which stand behind the others."""
+        predict = torch.arange(queries, queries + self.most, device=wanted.device)
+        return torch.cat([wanted, predict.expand(len(wanted), -1)], dim=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +114,7 @@ class States:
 
     observed: Tensor  # (B * O, D)
     unguided: Tensor | None  # (B * O, D), with the prompt masked
-    extra: Tensor | None = None  # (B, X, D): of the extra queries
+    extra: Tensor | None = None  # (B, S, D): of the extra queries that predict
     drafts: Tensor | None = None  # (N, W, D): of the windows of extra rows
 
 
@@ -104,6 +125,7 @@ class Seen:
     call: ForwardCall
     states: States
     found: Proposals
+    left_out: Proposals | None = None  # of the columns of extra queries, N = B * S
 
 
 def forward(net: Transformer, spec: ModelSpec, call: ForwardCall) -> States:
@@ -178,33 +200,23 @@ def whole_rows(
 
 
 def whole_with_extra(net: Transformer, call: ForwardCall, rows: Tensor, wanted: Tensor, extra: ExtraQueries) -> Tensor:
-    """(K, O + X, D): whole forwards over some rows with extra queries behind them."""
-    tokens, length, want = rows_of(rows, call.canvas.tokens, call.canvas.length, wanted)
-    at = columns_of(tokens)
-    valid = (at < length[:, None])[:, None].expand(-1, tokens.shape[1], -1)
-    masks = BlockMasks.of(call.canvas, call.settings, rows)
-    seen = valid if masks is None else valid & masks.seen(at, at)
-    return net(  # type: ignore[no-any-return]
+    """(K, O + S, D): whole forwards over some rows with extra queries behind them."""
+    canvas, figures = call.canvas, call.plan.figures
+    chosen = [row for row in call.plain if figures.extra[row]]
+    most = max(figures.queried[row] for row in chosen)
+    tokens, length, want = rows_of(rows, canvas.tokens[:, :most], call.plan.query.sum(dim=1), wanted)
+    at, masks, added = columns_of(tokens), BlockMasks.of(canvas, call.settings, rows), some_of(rows, call.added)
+    real = at < length[:, None]
+    seen = real[:, None].expand(-1, most, -1)
+    return net.packed(
         torch.cat([tokens, extra.tokens], dim=1),
+        torch.cat([real, extra.columns.real.repeat(1, extra.each)], dim=1),
+        sum(figures.queried[row] + extra.each * figures.extra[row] for row in chosen),
+        extra.behind(want, most),
+        extra.attend(seen if masks is None else seen & masks.seen(at, at), masks),
+        None if added is None else F.pad(added[:, :most], (0, 0, 0, extra.tokens.shape[1])),
         torch.cat([at.expand_as(tokens), extra.position], dim=1),
-        attend=attend_with_extra(seen, extra, masks),
-        wanted=torch.cat([want, extra_numbers(extra, tokens.shape[1])], dim=1),
     )
-
-
-def attend_with_extra(seen: Tensor, extra: ExtraQueries, masks: BlockMasks | None) -> Tensor:
-    """(K, Q + X, S + X) bool: ``seen`` (K, Q, S) of the canvas's own queries, and what extra queries see behind it."""
-    rows, _, slots = seen.shape
-    sees = extra.sees[:, :, :slots]
-    if masks is not None:
-        sees = sees & masks.seen(extra.position, torch.arange(slots, device=seen.device)[None])
-    hidden = seen.new_zeros(rows, seen.shape[1], extra.most)
-    return torch.cat([torch.cat([seen, hidden], dim=2), torch.cat([sees, extra.among], dim=2)], dim=1)
-
-
-def extra_numbers(extra: ExtraQueries, behind: int) -> Tensor:
-    """(K, X) int64: the extra queries among all, ``behind`` so many others."""
-    return torch.arange(behind, behind + extra.most, device=extra.tokens.device).expand(len(extra.tokens), -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +254,7 @@ def whole(
     seen = None if masks is None else masks.seen(at, at)
     if sum(sizes) == tokens.numel():
         return net(tokens, attend=seen, wanted=wanted, added=added)  # type: ignore[no-any-return]
-    return net.packed(tokens, length, sum(sizes), wanted, seen, added)
+    return net.packed(tokens, at < length[:, None], sum(sizes), wanted, seen, added)
 
 
 def partial(
@@ -259,8 +271,8 @@ def partial(
 ) -> Tensor:
     """(K, O + X, D): only the queried positions; their K/V go into the buffer, those of padding to the spare slot.
 
-    Nobody sees the columns from ``reach`` on, so that its slot can be the spare one. The K/V of extra queries go to
-    slots behind it, which the next forward writes again.
+    Nobody sees the columns from ``reach`` on, so that its slot can be the spare one. Extra queries see the buffer and
+    leave nothing there.
     """
     index = where.index.clamp(max=reach)
     at = columns_of(tokens)[:, : reach + 1]
@@ -269,16 +281,21 @@ def partial(
         attend = attend[:, None] & masks.seen(index, at)
     among = slots_of(where, tokens.shape[1]).gather(1, wanted)
     more = None if added is None else added.take_along_dim(index[..., None], dim=1)
-    tokens, position, slots = tokens.gather(1, index), index, reach + 1
-    if extra is not None:
-        seen = (attend if attend.dim() == 3 else attend[:, None]).expand(-1, index.shape[1], -1)
-        attend = attend_with_extra(seen, extra, masks)
-        among = torch.cat([among, extra_numbers(extra, index.shape[1])], dim=1)
-        index = torch.cat([index, extra_numbers(extra, slots)], dim=1)
-        tokens, position = torch.cat([tokens, extra.tokens], dim=1), torch.cat([position, extra.position], dim=1)
-        more = None if more is None else F.pad(more, (0, 0, 0, extra.most))
-        slots += extra.most
-    return net(tokens, position, attend, buffer.until(slots), index, among, more)  # type: ignore[no-any-return]
+    tokens, kept = tokens.gather(1, index), buffer.until(reach + 1)
+    if extra is None:
+        return net(tokens, index, attend, kept, index, among, more)  # type: ignore[no-any-return]
+    seen = (attend if attend.dim() == 3 else attend[:, None]).expand(-1, index.shape[1], -1)
+    aside = extra.tokens.shape[1]
+    return net(  # type: ignore[no-any-return]
+        torch.cat([tokens, extra.tokens], dim=1),
+        torch.cat([index, extra.position], dim=1),
+        extra.attend(seen, masks),
+        kept,
+        index,
+        extra.behind(among, index.shape[1]),
+        None if more is None else F.pad(more, (0, 0, 0, aside)),
+        aside,
+    )
 
 
 def columns_of(tokens: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ class Wishes:
     buffer: KVBuffer | None = None
     query: Tensor | None = None  # positions to compute
     observed: Tensor | None = None  # positions to predict, as far as the forward computes them
-    extra: Tensor | None = None  # positions that get an extra query
+    extra: Tensor | None = None  # positions that get extra queries
 
     def add(self, **more: Tensor) -> Wishes:
         """The wishes with these positions, by field, besides."""
@@ -85,7 +85,7 @@ class RowFigures:
     opened: list[int]  # 1 where the window is new
     reach: list[int]  # no query sees this column or one after it
     earlier: list[int]  # queried positions before the open block of a block-causal model
-    extra: list[int]  # extra queries of guests
+    extra: list[int]  # positions with extra queries
 
 
 def plan_query(wishes: Wishes, settings: RowSettings, done: Tensor, *, shift: bool) -> QueryPlan:
@@ -102,7 +102,7 @@ def plan_query(wishes: Wishes, settings: RowSettings, done: Tensor, *, shift: bo
     nothing = torch.zeros_like(canvas.length)
     parts = {
         "done": done,
-        "settled": settled_until(canvas, settings.revokes),
+        "settled": settled_until(canvas, settings.revocable),
         "length": canvas.length,
         "queried": query.sum(1),
         "observed": observed.sum(1),

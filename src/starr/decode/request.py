@@ -93,7 +93,8 @@ class Request:
             most = self.ends_itself
         elif options.enforce == "bounded" and self.strategy.revokes():
             most *= 1 + options.max_revocations
-        return most + int(self.strategy.needs().get("extra_steps", 0)) * self.windows
+        checks = 2 * sum(self.masked) + self.windows if options.verify else 0
+        return most + checks + int(self.strategy.needs().get("extra_steps", 0)) * self.windows
 
     @property
     def ends_itself(self) -> int | None:

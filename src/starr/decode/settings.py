@@ -23,7 +23,9 @@ class RowSettings:
     plain: Tensor  # (K,) int64: rows of whole forwards
     buffered: Tensor  # (K,) int64: rows with a K/V buffer
     signals: frozenset[str]
-    revokes: Tensor
+    revokes: Tensor  # the strategy acts on held tokens
+    revocable: Tensor  # held tokens may be taken back, by the strategy or because they are verified
+    crowd: Tensor | None  # all shadows of the row see each other
     temperature: Tensor | None
     top_p: Tensor | None
     top_k: Tensor | None
@@ -61,6 +63,8 @@ def settings_of(requests: Sequence[Request], device: torch.device, *, shift: boo
             *({"distribution"} for r in requests if r.candidates),
         ),
         revokes=flags([r.strategy.revokes() for r in requests]),
+        revocable=flags([r.strategy.revokes() or r.options.verify > 0 for r in requests]),
+        crowd=values(lambda r: "shadow" in r.strategy.needs(), False),
         temperature=values(lambda r: r.options.temperature, 0.0),
         top_p=values(lambda r: r.options.top_p, 1.0) if sampled else None,
         top_k=values(lambda r: r.options.top_k, 0) if sampled else None,

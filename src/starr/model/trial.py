@@ -37,7 +37,7 @@ def even(dtype: torch.dtype) -> bool:
     columns = torch.arange(LENGTHS[0]).expand(len(LENGTHS), -1)
     wide = net(tokens[:1])
     net = net.to(dtype)
-    batch = net.packed(tokens, length, sum(LENGTHS), columns)
+    batch = net.packed(tokens, columns < length[:, None], sum(LENGTHS), columns)
     if not (batch[0].float() - wide[0]).abs().max() <= NEAR * wide.abs().max():  # not-a-number is not near
         raise SystemExit(WRONG)
     alone = [net(tokens[row : row + 1, :size])[0] for row, size in enumerate(LENGTHS)]

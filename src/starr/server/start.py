@@ -108,7 +108,7 @@ def warn_if_open(settings: Settings) -> None:
         log.warning("listening on %s without a key: anybody who can reach it can use it (see --api-key)", settings.host)
 
 
-def most_connections(settings: Settings) -> int:
+def bound_connections(settings: Settings) -> int:
     """As many as asked for, at most half of the files that this process may open."""
     most = settings.max_connections or MOST
     with suppress(ImportError):
@@ -120,7 +120,7 @@ def most_connections(settings: Settings) -> int:
 
 def build_protocol(settings: Settings) -> type[H11Protocol]:
     """The HTTP protocol of one server: closes connections beyond the cap, and those whose headers do not come."""
-    most, patience = most_connections(settings), settings.header_timeout
+    most, patience = bound_connections(settings), settings.header_timeout
 
     class Bounded(H11Protocol):
         waiting: asyncio.TimerHandle | None = None

@@ -9,28 +9,21 @@ import torch
 
 from starr.api import Options, build_request
 from starr.decode.engine import Engine
-from starr.decode.extras.base import Guest
-from starr.decode.extras.queries import hide_own, read_held
+from starr.decode.extras.queries import ShadowReader, build_shadows
 from starr.decode.forward import forward
 from tests.tiny import tiny_model
 
 
-class Watching(Guest):
-    """An extra query for every position of the canvas of rows with an even seed."""
-
-    queries = True
+class Watching(ShadowReader):
+    """A shadow for every position of the canvas of rows with an even seed."""
 
     @classmethod
     def serves(cls, request):
         return request.options.seed % 2 == 0
 
-    def plan(self, wishes):
-        canvas = wishes.canvas
+    def asks(self, canvas):
         mine = torch.zeros_like(canvas.masked[:, :1]).index_fill(0, self.rows, True)
-        return wishes.add(extra=canvas.valid & mine & (canvas.column_index >= canvas.rules.start[:, None]))
-
-    def prepare(self, call):
-        return replace(call, extra=hide_own(call, self.model))
+        return canvas.valid & mine & (canvas.column_index >= canvas.rules.start[:, None])
 
 
 def states_of(model, monkeypatch, caches, *, steps=0, seeds=(0, 1, 2), guests=(Watching,)):
@@ -56,7 +49,7 @@ def test_the_rows_are_as_they_would_be_without_extra_queries(monkeypatch, cache,
     plain, alone = states_of(model, monkeypatch, [cache] * 3, steps=2, guests=())
     assert torch.equal(call.canvas.tokens, plain.canvas.tokens)
     assert torch.allclose(found.observed, alone.observed, atol=1e-5)
-    assert call.besides == [8, 0, 8]
+    assert call.besides == ([16, 0, 16] if shift else [8, 0, 8])
     assert alone.extra is None
 
 
@@ -83,27 +76,52 @@ def test_they_leave_nothing_in_the_buffer(monkeypatch):
 
 @pytest.mark.parametrize("cache", ["none", "dual"])
 @pytest.mark.parametrize("shift", [False, True], ids=["llada", "dream"])
-def test_in_one_layer_a_query_does_not_know_its_own_token(monkeypatch, cache, shift):
-    """Another held token changes every extra query of its row but the one about it."""
+def test_one_layer_gives_the_true_leave_one_out(monkeypatch, cache, shift):
+    """By hand: the row with a mask in the token's place, and the state that predicts it."""
     model = tiny_model(shift=shift)
-    model.net.layers = model.net.layers[:1]
-    call, before = states_of(model, monkeypatch, [cache] * 3)
-    start = int(call.canvas.rules.start[0])
-    tokens = call.canvas.tokens.clone()
-    tokens[0, start + 3] = 40
+    model = replace(model, net=one_layer(model))
+    call, found = states_of(model, monkeypatch, [cache] * 3, steps=3)
+    for row in (0, 2):
+        length = int(call.canvas.length[row])
+        for place, column in enumerate(range(int(call.canvas.rules.start[row]), length)):
+            tokens = call.canvas.tokens[row, :length].clone()
+            tokens[column] = model.spec.mask_id
+            true = model.net(tokens[None])[0, column - shift]
+            assert torch.allclose(found.extra[row, place], true, atol=1e-5)
+
+
+@pytest.mark.parametrize("shift", [False, True], ids=["llada", "dream"])
+def test_shadows_do_not_see_each_other_unless_they_are_a_crowd(monkeypatch, shift):
+    model = tiny_model(shift=shift)
+    call, found = states_of(model, monkeypatch, ["none"] * 3, steps=3)
+    column = int(call.canvas.rules.start[0]) + 2
+    one = torch.zeros_like(call.plan.extra)
+    one[0, column] = True
+    plan = replace(call.plan, extra=one, figures=replace(call.plan.figures, extra=[1, 0, 0]))
+    alone = replace(call, plan=plan, extra=None)
+    settings = replace(call.settings, crowd=torch.tensor([True, False, False]))
     with torch.inference_mode():
-        after = forward(model.net, model.spec, replace(call, canvas=replace(call.canvas, tokens=tokens)))
-    same = [torch.allclose(a, b, atol=1e-6) for a, b in zip(before.extra[0], after.extra[0], strict=True)]
-    assert same == [False] * 3 + [True] + [False] * 4
+        single = forward(model.net, model.spec, replace(alone, extra=build_shadows(alone, model.spec)))
+        all_ = replace(call, settings=settings)
+        crowd = forward(model.net, model.spec, replace(all_, extra=build_shadows(all_, model.spec)))
+    assert torch.allclose(single.extra[0, 0], found.extra[0, 2], atol=1e-5)
+    assert torch.allclose(crowd.extra[0], found.extra[0], atol=1e-4) == shift
+    assert torch.allclose(crowd.extra[2], found.extra[2], atol=1e-5)
+
+
+def one_layer(model):
+    """The model's net with its first layer alone."""
+    model.net.layers, model.net.shape = model.net.layers[:1], replace(model.net.shape, layers=1)
+    return model.net
 
 
 def test_the_head_tells_the_held_token_and_the_likeliest(monkeypatch):
     model = tiny_model()
     call, found = states_of(model, monkeypatch, ["none"] * 3, steps=3)
-    told = read_held(model, call.canvas, call.extra, found.extra)
-    own, best = (value.view_as(call.extra.tokens)[0] for value in (told.own, told.best))
+    told = Engine(model).leave_out(call, found)
+    own, best = (value.view_as(call.extra.columns.index)[0] for value in (told.own, told.best))
     logits = model.net.head(found.extra[0]).float()
-    logits[:, model.spec.mask_id] = -torch.inf
+    logits[:, [model.spec.mask_id, *model.spec.eos_ids]] = -torch.inf  # the rows have eos=never
     probability = logits.softmax(1)
     held = call.canvas.tokens[0].gather(0, call.extra.columns.index[0])
     assert torch.allclose(own, probability.gather(1, held[:, None])[:, 0], atol=1e-4)

@@ -8,9 +8,9 @@ import torch
 import starr
 from starr.api import Options, build_request, run_all
 from starr.decode.engine import Engine
-from starr.decode.extras.shadow import SHADOW
+from starr.decode.extras.queries import OWN
 from starr.errors import InputError
-from tests.tiny import MASK, tiny_model
+from tests.tiny import EOS, MASK, tiny_model
 
 
 def test_the_signal_is_the_probability_of_the_held_token_without_itself():
@@ -32,12 +32,12 @@ def test_the_signal_is_the_probability_of_the_held_token_without_itself():
     tokens = torch.cat([row, torch.full((1, size), MASK)], dim=1)
     at = torch.cat([torch.arange(length), window])[None]
     logits = model.net.head(model.net(tokens, at, attend=sees)[0, length:]).float()
-    logits[:, MASK] = -torch.inf
+    logits[:, [MASK, EOS]] = -torch.inf
     own = logits.softmax(1).gather(1, row[0, window][:, None])[:, 0]
     held = ~before.masked[0, window]
     assert held.any()
-    assert torch.allclose(engine.batch.canvas.notes[SHADOW][0, window][held], own[held], atol=1e-4)
-    assert not engine.batch.canvas.notes[SHADOW][1, :-1].any(), "the plain row has none"
+    assert torch.allclose(engine.batch.canvas.notes[OWN][0, window][held], own[held], atol=1e-4)
+    assert not engine.batch.canvas.notes[OWN][1, :-1].any(), "the plain row has none"
 
 
 def test_a_shadow_costs_its_window():

@@ -8,7 +8,7 @@ import torch
 import starr
 from starr.decode.strategies.learn2pd import Learn2PD
 from starr.errors import InputError
-from starr.fit.calibrate.filter import FilterPlan, fit_filter, replayed
+from starr.fit.calibrate.filter import FilterPlan, fit_filter, replay_texts
 from starr.fit.calibrate.prompts import Prompt
 from tests.tiny import tiny_model
 
@@ -25,7 +25,7 @@ def made():
 
 def test_an_oracle_tells_what_was_final_when():
     """Every step of the replay has a mask; its last step of a block leaves none; all that is no mask counts as 1."""
-    seen = replayed(tiny_model(), PROMPTS, PLAN, lambda: None)
+    seen = replay_texts(tiny_model(), PROMPTS, PLAN, lambda: None)
     assert seen.masked.any(dim=1).all()
     assert bool((seen.confidence[~seen.masked] == 1).all())
     assert bool(seen.final[~seen.masked].all())

@@ -2,7 +2,7 @@
 
 import torch
 
-from starr.fit.calibrate.habits import OWN, SHRINK, habits_apart, token_habits
+from starr.fit.calibrate.fit import OWN, SHRINK, habits_apart, token_habits
 
 
 def world():

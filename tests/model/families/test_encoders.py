@@ -43,7 +43,9 @@ def test_only_wanted_positions_are_the_same(pair):
 def test_rows_of_different_length_are_packed_right(pair):
     model, native = pair
     length = torch.tensor([37, 21])
-    got = model.net.head(model.net.packed(TOKENS, length, 58, torch.arange(37).expand(2, -1)))
+    got = model.net.head(
+        model.net.packed(TOKENS, torch.arange(37) < length[:, None], 58, torch.arange(37).expand(2, -1))
+    )
     with torch.no_grad():
         short = native(TOKENS[1:, :21]).logits
     torch.testing.assert_close(got[:1], expected(native)[:1], atol=1e-5, rtol=0)
@@ -139,3 +141,12 @@ def test_control_tokens_are_no_text(tmp_path):
     raw.add_tokens([AddedToken("<|expand|>", special=False)])
     read = Tokenizer(raw)
     assert read.decode([*read.encode("ab"), raw.token_to_id("<|expand|>"), *read.encode("c")]) == "abc"
+
+
+@pytest.mark.parametrize("strategy", ["threshold:tau=0.1", "starr"])
+def test_held_tokens_are_verified(pair, strategy):
+    model, _ = pair
+    given = ["tom has [MASK:6] red [MASK:3].", "two [MASK:4] pear"]
+    found = starr.infill(model, given, strategy=strategy, verify=0.3)
+    assert found[0].tokens == starr.infill(model, given[0], strategy=strategy, verify=0.3).tokens
+    assert model.spec.mask_id not in found[0].tokens + found[1].tokens

@@ -80,7 +80,7 @@ def test_names_are_the_released_ones():
         ({"d_model": None}, "d_model must be a whole number"),
         ({"d_model": 30}, "4 heads and 2 K/V heads do not fit a width of 30"),
         ({"n_kv_heads": 3}, "3 K/V heads"),
-        ({"rope_theta": 0}, "rope_theta must be a number"),
+        ({"rope_theta": 0}, "rope_theta must be a number from 1e-12 to 1e+12, not 0"),
         ({"rms_norm_eps": True}, "rms_norm_eps"),
         ({"mask_token_id": 272}, "mask_token_id must be a token id below 272, not 272"),
         ({"eos_token_id": -1}, "eos_token_id must be a token id"),

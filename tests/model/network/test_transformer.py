@@ -57,10 +57,10 @@ def test_packed_rows_have_the_states_of_padded_ones():
     columns = torch.arange(9)
     real = columns < length[:, None]
     with torch.inference_mode():
-        packed = net.packed(tokens, length, 22, columns.expand(4, 9))
+        packed = net.packed(tokens, real, 22, columns.expand(4, 9))
         torch.testing.assert_close(packed[real], net(tokens, attend=real)[real])
         torch.testing.assert_close(packed[2, :1], net(tokens[2:3, :1])[0])
-        some = net.packed(tokens, length, 22, torch.tensor([[4, 0], [8, 3], [0, 9], [6, 9]]))  # 9 is padding
+        some = net.packed(tokens, real, 22, torch.tensor([[4, 0], [8, 3], [0, 9], [6, 9]]))  # 9 is padding
     torch.testing.assert_close(some[:2], packed[[[0, 0], [1, 1]], [[4, 0], [8, 3]]])
     torch.testing.assert_close(some[2:, 0], packed[[2, 3], [0, 6]])
 

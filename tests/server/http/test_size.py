@@ -53,6 +53,7 @@ def watched(model):
     [
         ("/v1/completions", {"prompt": MEGABYTE}, "prompt"),
         ("/v1/completions", {"prompt": ["a", MEGABYTE]}, "prompt"),
+        ("/v1/completions", {"prompt": MEGABYTE, "choice": ["a", "b"], "logprobs": 1}, "prompt"),
         ("/v1/completions", {"prompt": [5] * 300_000}, "prompt"),
         ("/v1/chat/completions", {"messages": CHAT}, "messages"),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a b " * 500}] * 400}, "messages"),

@@ -14,7 +14,7 @@ from starr.errors import WorkError
 from starr.model.threads import MACHINE
 from starr.server.errors import Full, Unavailable
 from starr.server.queue.job import Job
-from starr.server.queue.lane import cost, size_of
+from starr.server.queue.lane import choose_lane, count_positions
 from starr.server.queue.pool import Pool
 from starr.server.settings import Settings
 from tests.server.nets import Gate
@@ -52,17 +52,17 @@ def row(model, prompt="a prompt", **options):
 
 
 def test_lanes_double_in_size():
-    assert [size_of(n) for n in (1, 64, 65, 128, 129, 256, 257, 1024)] == [0, 0, 1, 1, 2, 2, 3, 4]
+    assert [choose_lane(n) for n in (1, 64, 65, 128, 129, 256, 257, 1024)] == [0, 0, 1, 1, 2, 2, 3, 4]
 
 
 def test_cost_counts_what_a_forward_recomputes(model):
     plain = row(model)
     positions = len(plain.tokens)
-    assert cost(plain) == positions
-    assert cost(row(model, guidance=1.0)) == 2 * positions
-    assert cost(row(model, strategy="daedal:expand=8,tail=16")) == positions + 16
-    assert cost(row(model, strategy="wino")) == positions + 16
-    assert cost(row(model, strategy="freedave:drafts=4")) == 4 * positions
+    assert count_positions(plain) == positions
+    assert count_positions(row(model, guidance=1.0)) == 2 * positions
+    assert count_positions(row(model, strategy="daedal:expand=8,tail=16")) == positions + 16
+    assert count_positions(row(model, strategy="wino")) == positions + 16
+    assert count_positions(row(model, strategy="freedave:drafts=4")) == 4 * positions
 
 
 @pytest.mark.parametrize("engines", [1, 2])

@@ -14,6 +14,7 @@ from starr.decode.extras.second_look import SecondLook
 from starr.decode.extras.shadow import Shadow
 from starr.decode.extras.shortening import Shortening
 from starr.decode.extras.smoothing import Smoothing
+from starr.decode.extras.verify import Verify
 
 GUESTS: tuple[type[Guest], ...] = (
     Movement,
@@ -26,6 +27,7 @@ GUESTS: tuple[type[Guest], ...] = (
     Growth,
     Shortening,
     ExtraSteps,
+    Verify,
     Constraints,
 )
 """Every guest, in the order in which the loop asks them. Constraints see what the others let through."""

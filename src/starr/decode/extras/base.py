@@ -43,7 +43,6 @@ class Guest:
     """A feature behind the hooks; see the module. ``name`` is what a strategy needs it by."""
 
     name: ClassVar[str] = ""
-    queries: ClassVar[bool] = False  # it may ask for extra queries: a K/V buffer keeps room for them
 
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
         self.model, self.order = model, rows

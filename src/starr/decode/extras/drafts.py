@@ -44,7 +44,8 @@ class Drafts(Guest):
         """Drafts are whole rows of tokens and masks, checked by the model's own predictions, greedy and free."""
         chance = request.options.temperature > 0 or request.options.guidance > 0
         whole_rows = not request.cache.buffered and request.blocks is None and not request.options.smoothing
-        return super().serves(request) and whole_rows and not chance and request.constraint is None
+        free = request.constraint is None and not request.options.verify
+        return super().serves(request) and whole_rows and not chance and free
 
     def plan(self, wishes: Wishes) -> Wishes:
         """How many drafts each row has crosses to the host: a row without one costs one row."""

@@ -37,5 +37,5 @@ class ExtraSteps(Guest):
         full = ~(canvas.masked & canvas.in_window).any(dim=1)
         # Only a window that closes gives them back: one whose tokens are revoked does not get them anew.
         used = torch.where(spent & full, 0, used + (full & ~spent))
-        window = replace(canvas.window, kept_open=canvas.window.kept_open | ~spent)
+        window = replace(canvas.window, kept_open=canvas.window.kept_open | (full & ~spent))
         return replace(canvas.noted({USED: used}), window=window)

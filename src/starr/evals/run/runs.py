@@ -29,6 +29,7 @@ class Run:
     cache: str = "none"
     block_length: int | None = None
     ice: str | None = None
+    verify: float = 0.0
 
     @property
     def name(self) -> str:
@@ -37,6 +38,7 @@ class Run:
         parts += [self.cache] if self.cache != "none" else []
         parts += [f"block {self.block_length}"] if self.block_length else []
         parts += [self.ice] if self.ice else []
+        parts += [f"verify {self.verify:g}"] if self.verify else []
         return " + ".join(parts)
 
 

@@ -6,6 +6,7 @@ The shots are problems 2, 3 and 4 of the prompt split.
 from __future__ import annotations
 
 import ast
+import warnings
 from pathlib import Path
 
 from starr.decode.text import before_stop
@@ -62,7 +63,9 @@ def item(row: Row, lead: str, chat_lead: str) -> Item:
 
 def names(*sources: str) -> list[str]:
     """Lines that give the tests what the top of the reference and of the setup imports, defines and assigns."""
-    tops = [node for source in sources for node in ast.parse(source).body]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # references have escapes that Python frowns upon
+        tops = [node for source in sources for node in ast.parse(source).body]
     imports = [ast.unparse(node) for node in tops if isinstance(node, ast.Import | ast.ImportFrom)]
     found = [node.name for node in tops if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     targets = [target for node in tops if isinstance(node, ast.Assign) for target in node.targets]

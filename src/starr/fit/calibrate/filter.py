@@ -98,7 +98,7 @@ def fit_filter(
     plan = plan or FilterPlan()
     if len(prompts) < LEAST:
         raise InputError(f"A filter needs at least {LEAST} prompts, got {len(prompts)}.", param="prompts")
-    seen = replayed(model, prompts, plan, watch)
+    seen = replay_texts(model, prompts, plan, watch)
     held = held_out(seen.prompt)
     found = descend(seen.confidence[~held], seen.final[~held], seen.confidence[held], seen.final[held], plan)
     fitted_on = {
@@ -112,7 +112,7 @@ def fit_filter(
     return replace(found, fitted_on=fitted_on, scores=scores)
 
 
-def replayed(model: Model, prompts: Sequence[Prompt], plan: FilterPlan, watch: Watch) -> OracleSteps:
+def replay_texts(model: Model, prompts: Sequence[Prompt], plan: FilterPlan, watch: Watch) -> OracleSteps:
     """Careful texts, and their replays."""
     requests = [build_request(model, p.text, Options(max_tokens=p.max_tokens, strategy=plan.end)) for p in prompts]
     ends = model.spec.eos_ids

@@ -1,6 +1,9 @@
 """Fit the small networks of a rule: logistic loss of both outputs, early stopping on prompts that were held out.
 
-Letters: N positions, F features, M networks, H hidden units.
+A habit is how much more often than its confidence says a token stands, counted over visits. The habit that a position
+is fitted with leaves its own prompt out, since it would otherwise hold the answer.
+
+Letters: N positions, F features, M networks, H hidden units, P proposals nearby, V vocabulary.
 """
 
 from __future__ import annotations
@@ -12,11 +15,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from starr.decode.strategies.calibrated.features import GROUPS, NAMES, SEEN
+from starr.decode.strategies.calibrated.features import GROUPS, HABIT_REACH, NAMES, SEEN
 from starr.decode.strategies.calibrated.rule import FittedRule
-from starr.fit.calibrate.habits import habits_apart, token_habits
 
 HELD_OUT = 5  # one of so many prompts
+SHRINK = 20.0  # sightings without a surplus that every token has besides its own, so that few count little
+OWN = HABIT_REACH  # where a position's own proposal stands among those nearby
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,3 +130,29 @@ def reliability(chance: Tensor, stood: Tensor, bins: int = 10) -> dict[str, Any]
             rows.append({"said": round(said, 4), "stood": round(was, 4), "n": int(here.sum())})
     loss = F.binary_cross_entropy(chance.clamp(1e-6, 1 - 1e-6), stood.float())
     return {"bins": rows, "error": round(error, 5), "loss": round(float(loss), 4)}
+
+
+def token_habits(proposals: Tensor, surplus: Tensor, vocabulary: int) -> Tensor:
+    """(V,) float32: the mean ``surplus`` (N,), stood minus confidence, of each token that ``proposals`` (N, P) own."""
+    total, count = sums(proposals[:, OWN], surplus, vocabulary)
+    return total / (count + SHRINK)
+
+
+def habits_apart(proposals: Tensor, surplus: Tensor, prompt: Tensor, held: Tensor, vocabulary: int) -> Tensor:
+    """(N, P) float32: habits from the positions that are not ``held`` (N,) and not of the same ``prompt`` (N,)."""
+    used, tokens = ~held, proposals.clamp_min(0)
+    total, count = sums(proposals[used, OWN], surplus[used], vocabulary)
+    keys = prompt[:, None] * vocabulary + tokens
+    known, place = torch.unique(keys[used, OWN], return_inverse=True)
+    own_total, own_count = sums(place, surplus[used], len(known))
+    at = torch.searchsorted(known, keys).clamp(max=len(known) - 1)
+    same = (known[at] == keys) & used[:, None]
+    rest = total[tokens] - torch.where(same, own_total[at], 0.0)
+    others = count[tokens] - torch.where(same, own_count[at], 0.0)
+    return torch.where(proposals >= 0, rest / (others + SHRINK), 0.0)
+
+
+def sums(index: Tensor, values: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """(size,) twice: the sum of ``values`` (N,) at each ``index`` (N,), and how many there are."""
+    total = torch.zeros(size).index_add(0, index, values)
+    return total, torch.zeros(size).index_add(0, index, torch.ones_like(values))

@@ -63,12 +63,12 @@ def calibrate(
         raise InputError(f"A rule needs at least {LEAST} prompts, got {len(prompts)}.", param="prompts")
     if folder is not None:
         claim(folder, model, prompts, plan)
-    rounds = rounds_of(model, prompts, plan, folder, watch)
-    rule = scored(fitted(model, prompts, rounds, plan.recipe), rounds)
+    rounds = visit_rounds(model, prompts, plan, folder, watch)
+    rule = score_rule(fit_rule(model, prompts, rounds, plan.recipe), rounds)
     return with_costs(model, prompts, rule, plan.batch_size, watch)
 
 
-def rounds_of(
+def visit_rounds(
     model: Model,
     prompts: Sequence[Prompt],
     plan: CalibrationPlan,
@@ -77,21 +77,21 @@ def rounds_of(
 ) -> list[Visited]:
     """The visits of the policies, and then those of the rule that was fitted on them."""
     requests = [request_for(model, prompt) for prompt in prompts]
-    rounds = [visited(model, requests, [strategy(text) for text in POLICIES], plan, 0, folder, watch)]
+    rounds = [visit_round(model, requests, [strategy(text) for text in POLICIES], plan, 0, folder, watch)]
     if plan.own_round:
-        rule = fitted(model, prompts, rounds, plan.recipe)
+        rule = fit_rule(model, prompts, rounds, plan.recipe)
         own = [Calibrated(fitted=rule, budget=budget) for budget in OWN_BUDGETS]
-        rounds.append(visited(model, requests, own, plan, 1, folder, watch))
+        rounds.append(visit_round(model, requests, own, plan, 1, folder, watch))
     return rounds
 
 
-def fitted(model: Model, prompts: Sequence[Prompt], rounds: Sequence[Visited], recipe: Recipe) -> FittedRule:
+def fit_rule(model: Model, prompts: Sequence[Prompt], rounds: Sequence[Visited], recipe: Recipe) -> FittedRule:
     """A rule fitted on all visits of some rounds, with what it was fitted on."""
-    whole = {name: together([part[name] for part in rounds]) for name in rounds[0]}
-    return about(fit(**whole, vocabulary=model.net.head_weight.shape[0], recipe=recipe), model, prompts)
+    whole = {name: join([part[name] for part in rounds]) for name in rounds[0]}
+    return describe_fit(fit(**whole, vocabulary=model.net.head_weight.shape[0], recipe=recipe), model, prompts)
 
 
-def visited(
+def visit_round(
     model: Model,
     requests: Sequence[Request],
     policies: Sequence[Strategy],
@@ -114,10 +114,10 @@ def visited(
         if kept is not None:
             save_file(rows, kept)
         parts.append(rows)
-    return {name: together([part[name] for part in parts]) for name in parts[0]}
+    return {name: join([part[name] for part in parts]) for name in parts[0]}
 
 
-def together(parts: Sequence[Tensor]) -> Tensor:
+def join(parts: Sequence[Tensor]) -> Tensor:
     """Tensors of several chunks, one behind the other."""
     import torch
 
@@ -135,7 +135,7 @@ def claim(folder: Path, model: Model, prompts: Sequence[Prompt], plan: Calibrati
     mark.write_text(mine)
 
 
-def about(rule: FittedRule, model: Model, prompts: Sequence[Prompt]) -> FittedRule:
+def describe_fit(rule: FittedRule, model: Model, prompts: Sequence[Prompt]) -> FittedRule:
     """The rule with what it was fitted on."""
     fitted_on = {
         "model": model.name,
@@ -147,9 +147,9 @@ def about(rule: FittedRule, model: Model, prompts: Sequence[Prompt]) -> FittedRu
     return replace(rule, fitted_on=fitted_on)
 
 
-def scored(rule: FittedRule, rounds: Sequence[Visited]) -> FittedRule:
+def score_rule(rule: FittedRule, rounds: Sequence[Visited]) -> FittedRule:
     """The rule with its reliability on held-out prompts."""
-    whole = {name: together([part[name] for part in rounds]) for name in rounds[0]}
+    whole = {name: join([part[name] for part in rounds]) for name in rounds[0]}
     held, stood = held_out(whole["prompt"]), whole["stood"]
     stands, harms = rule.chances(whole["features"][held][None], whole["proposals"][held][None])
     scores = {"positions": len(stood), "held_out": int(held.sum()), "reliability": reliability(stands[0], stood[held])}

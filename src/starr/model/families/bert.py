@@ -66,7 +66,7 @@ def read_bert(config: Config, *, offset: int = 0, albert: bool = False) -> Shape
         offset=offset,
     )
     longest = read_whole(config, "max_position_embeddings") - offset
-    return build_shape(config, kind, read_real(config, "layer_norm_eps"), longest)
+    return build_shape(config, kind, read_real(config, "layer_norm_eps", 1.0), longest)
 
 
 def read_modern(config: Config) -> Shape:
@@ -82,7 +82,7 @@ def read_modern(config: Config) -> Shape:
         every=read_interval(config),
         local_theta=thetas["sliding_attention"],
     )
-    shape = build_shape(config, kind, read_real(config, "norm_eps"), read_whole(config, "max_position_embeddings"))
+    shape = build_shape(config, kind, read_real(config, "norm_eps", 1.0), read_whole(config, "max_position_embeddings"))
     return replace(shape, rope_theta=thetas["full_attention"])
 
 

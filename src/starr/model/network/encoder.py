@@ -117,10 +117,10 @@ class EncoderNetwork(Transformer):
         if queries.packing is not None:
             here = keys = torch.arange(queries.packing.columns, device=here.device)[None]
         elif buffer is not None:
-            slots = torch.arange(buffer.slots, device=here.device).expand(len(here), -1)
-            keys = slots.scatter(
-                1, queries.slots.expand_as(here), here
-            )  # the slot of an extra query is not its position
+            keys = torch.arange(buffer.slots, device=here.device)[None]
+        if queries.keys is not None:
+            keys = queries.keys
+            here = keys if queries.packing is not None else here
         close = ((here[:, :, None] - keys[:, None, :]).abs() <= self.kind.window)[:, None]
         if queries.attend is not None:
             seen = queries.attend & close

@@ -62,6 +62,8 @@ class Queries:
     attend: Tensor | None  # (B, 1, 1 or Q, S) bool
     slots: Tensor  # (B or 1, Q) int64: where the queries' K/V go in a buffer
     packing: Packing | None = None
+    aside: int = 0  # the last queries, whose K/V do not go there
+    keys: Tensor | None = None  # (B, S) int64: positions of what is seen, where they are not those of the columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,28 +119,35 @@ class Transformer(nn.Module):
         slots: Tensor | None = None,  # (B, Q) int64: where each query's K/V are written; None is ``positions``
         wanted: Tensor | None = None,  # (B, O) int64: which queries; beyond Q anything is returned; None for all
         added: Tensor | None = None,  # (B, Q, D): added to the input embeddings
+        aside: int = 0,  # the last queries: they leave the buffer as it is, and ``attend`` has them after its slots
     ) -> Tensor:  # (B, O, D), or (B, Q, D) without ``wanted``
         """Compute hidden states of the wanted queries; a buffer gets their K/V before any query attends."""
-        return self.run(tokens, self.prepare_queries(tokens, positions, attend, slots), buffer, wanted, added)
+        queries = self.prepare_queries(tokens, positions, attend, slots)
+        if aside and buffer is not None:
+            columns = torch.arange(buffer.slots, device=tokens.device).expand(len(tokens), -1)
+            queries = replace(queries, aside=aside, keys=torch.cat([columns, queries.positions[:, -aside:]], dim=1))
+        return self.run(tokens, queries, buffer, wanted, added)
 
     def packed(
         self,
         tokens: Tensor,
-        length: Tensor,
+        real: Tensor,
         total: int,
         wanted: Tensor,
         seen: Tensor | None = None,
         added: Tensor | None = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
-        """(B, O, D): ``forward`` without a buffer, for rows of different ``length`` (B,) whose sum is ``total``.
+        """(B, O, D): ``forward`` without a buffer, for rows whose ``real`` (B, S) bool columns are ``total`` in all.
 
-        ``seen`` (B, S, S) bool says which position sees which; None is all. ``added`` (B, S, D) is that of ``forward``.
+        ``seen`` (B, S, S) bool says which position sees which; None is all. ``added`` (B, S, D) and ``positions``
+        (B, S) are those of ``forward``.
         """
-        real = torch.arange(tokens.shape[1], device=tokens.device) < length[:, None]
         packing = Packing.of(real, total)
         flat = packing.pack(tokens)
         attend = real if seen is None else real[:, None] & seen
-        queries = replace(self.prepare_queries(flat, packing.positions, attend, None), packing=packing)
+        at = packing.positions if positions is None else packing.pack(positions)
+        queries = replace(self.prepare_queries(flat, at, attend, None), packing=packing, keys=positions)
         more = None if added is None else packing.pack(added)
         return self.run(flat, queries, None, wanted, more)
 
@@ -205,7 +214,8 @@ class Transformer(nn.Module):
         rows = len(chosen)
         if queries.packing is not None:
             chosen = chosen.clamp(max=queries.packing.columns - 1)
-            index, positions = queries.packing.find(chosen), chosen
+            index = queries.packing.find(chosen)
+            positions = queries.positions[0].index_select(0, index.flatten()).view(index.shape)
         else:
             count = queries.positions.shape[1]
             chosen = chosen.clamp(max=count - 1)
@@ -244,11 +254,17 @@ class Transformer(nn.Module):
         """One layer's keys and values over everything that may be seen, each (B, kv_heads, S, head_width)."""
         k, v = self.layer(index).attention.keys_values(normed, queries.cos, queries.sin)
         if buffer is not None:
-            k = write(buffer.keys[index], queries.slots, k)
-            v = write(buffer.values[index], queries.slots, v)
+            k, v = (extend(kept[index], queries, new) for kept, new in ((buffer.keys, k), (buffer.values, v)))
         if queries.packing is not None:
             k, v = queries.packing.spread_heads(k), queries.packing.spread_heads(v)
         return k, v
+
+
+def extend(kept: Tensor, queries: Queries, new: Tensor) -> Tensor:
+    """(B, kv_heads, S + aside, head_width): write ``new`` into a buffer; append the queries aside."""
+    written = new.shape[2] - queries.aside
+    found = write(kept, queries.slots[:, :written], new[:, :, :written])
+    return torch.cat([found, new[:, :, written:]], dim=2) if queries.aside else found
 
 
 def read(kept: Tensor, slots: Tensor) -> Tensor:

@@ -33,35 +33,24 @@ from starr.research.reproduce.tables import (
     table5_runs,
 )
 
-RESULTS: dict[str, Callable[[Bench], Result]] = {
-    "table1": table1,
-    "table2": table2,
-    "table3": table3,
-    "table5": table5,
-    "ablation": ablation,
-    "sensitivity": sensitivity,
-    "case-study": case_study,
-    "patterns": patterns,
-    "zones": zones,
-    "front": front,
-    "limit": limit,
-    "calibrated": calibrated,
-    "parallel": parallel,
+# Each result: how it is made, and what it decodes; None: traces, which are not kept.
+PAGES: dict[str, tuple[Callable[[Bench], Result], Callable[[Bench], list[Run]] | None]] = {
+    "table1": (table1, table1_runs),
+    "table2": (table2, table2_runs),
+    "table3": (table3, table3_runs),
+    "table5": (table5, table5_runs),
+    "ablation": (ablation, ablation_runs),
+    "sensitivity": (sensitivity, sensitivity_runs),
+    "case-study": (case_study, None),
+    "patterns": (patterns, None),
+    "zones": (zones, None),
+    "front": (front, wanted_runs),
+    "limit": (limit, limit_runs),
+    "calibrated": (calibrated, calibrated_runs),
+    "parallel": (parallel, parallel_runs),
 }
-
-# What each result decodes; the others need traces, which are not kept.
-RUNS: dict[str, Callable[[Bench], list[Run]]] = {
-    "table1": table1_runs,
-    "table2": table2_runs,
-    "table3": table3_runs,
-    "table5": table5_runs,
-    "ablation": ablation_runs,
-    "sensitivity": sensitivity_runs,
-    "front": wanted_runs,
-    "limit": limit_runs,
-    "calibrated": calibrated_runs,
-    "parallel": parallel_runs,
-}
+RESULTS = {name: make for name, (make, _) in PAGES.items()}
+RUNS = {name: runs for name, (_, runs) in PAGES.items() if runs is not None}
 
 
 def check_name(name: str) -> list[str]:

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from starr.evals.run.bench import Bench, Measured, difference
 from starr.evals.run.results import compare
 from starr.evals.run.runs import Run
-from starr.research.reproduce.figures import accuracy_and_speed
 from starr.research.reproduce.result import Result
-from starr.research.reproduce.tables import INTERVALS, against
+from starr.research.reproduce.tables import compare_runs
 
 PEERS = (
     "threshold:tau=0.9",
@@ -44,21 +43,11 @@ def against_the_best(measured: Sequence[Measured]) -> str:
 
 def calibrated(bench: Bench) -> Result:
     """Peers at their defaults and the rule that ships for the model at several budgets."""
-    measured = bench.measure(calibrated_runs(bench))
+    runs = calibrated_runs(bench)
     notes = ["Every run is compared with threshold 0.9; an interval that holds 0 shows no difference."]
     if rule := bench.rule:
         notes.append(f"The rule was fitted on {rule.fitted_on['prompts']} prompts; its own budget is {rule.budget:g}.")
-        notes.append(against_the_best(measured))
+        notes.append(against_the_best(bench.measure(runs)))
     else:
         notes.append("No rule ships for this model. Only peers are shown.")
-    rows = against(bench, measured[0], measured)
-    return Result(
-        "calibrated",
-        f"The fitted rule and its peers ({bench.task.name}, n = {measured[0].figures['n']})",
-        rows,
-        lambda figure: accuracy_and_speed(figure, measured, rows),
-        f"Both and speed-up against {measured[0].run.name}; canvas of {bench.settings.max_tokens}, {bench.rows} rows "
-        f"at once. {INTERVALS}",
-        notes=notes,
-        size=(10.0, 1.6 + 0.75 * len(measured)),
-    )
+    return compare_runs(bench, "calibrated", "The fitted rule and its peers", runs, notes=notes)

@@ -58,7 +58,7 @@ def front(bench: Bench, names: Sequence[str] | None = None) -> Result:
     areas = {name: aup(points(found), best) for name, found in sweeps.items()}
     ranked = sorted(sweeps, key=lambda name: -areas[name])
     base = sweeps.get("confidence", next(iter(sweeps.values())))[0]
-    rows = [{"strategy": name, "AUP": round(areas[name], 1), **reached(sweeps[name]), **row}
+    rows = [{"strategy": name, "AUP": round(areas[name], 1), **measure_pbx(sweeps[name]), **row}
             for name in ranked for row in against(bench, base, sweeps[name])]  # fmt: skip
     return Result(
         "front", f"Right and well formed against cost ({bench.task.name}, n = {base.figures['n']})", rows,
@@ -94,7 +94,7 @@ def split_usable(bench: Bench, names: Sequence[str]) -> tuple[list[str], list[st
     return usable, notes
 
 
-def reached(found: Sequence[Measured]) -> dict[str, float | None]:
+def measure_pbx(found: Sequence[Measured]) -> dict[str, float | None]:
     """PB90, PB80 and PB60: the most tokens per forward with *both* at 90, 80 and 60 percent."""
     known = {f"PB{x}": pbx(points(found), x) for x in (90, 80, 60)}
     return {name: None if speed is None else round(speed, 2) for name, speed in known.items()}

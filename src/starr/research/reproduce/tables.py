@@ -38,7 +38,7 @@ def table1_runs(bench: Bench) -> list[Run]:
 
 def table1(bench: Bench) -> Result:
     """Confidence (one token per forward), Fast-dLLM's threshold, DUS, STaRR, and our fitted rule."""
-    return compared(bench, "table1", "Table 1: remasking strategies", table1_runs(bench), paper_table1())
+    return compare_runs(bench, "table1", "Table 1: remasking strategies", table1_runs(bench), paper_table1())
 
 
 def paper_table1() -> list[Row]:
@@ -64,7 +64,9 @@ def table2_runs(bench: Bench) -> list[Run]:
 
 def table2(bench: Bench) -> Result:
     """STaRR without and with Responsiveness Optimization."""
-    return compared(bench, "table2", "Table 2: responsiveness optimization", table2_runs(bench), small(paper.TABLE2))
+    return compare_runs(
+        bench, "table2", "Table 2: responsiveness optimization", table2_runs(bench), paper_rows(paper.TABLE2)
+    )
 
 
 def table3_runs(bench: Bench) -> list[Run]:
@@ -82,7 +84,7 @@ def table3_runs(bench: Bench) -> list[Run]:
 def table3(bench: Bench) -> Result:
     """STaRR with dKV-Cache and with in-place prompting (ICE), compared with itself without ICE."""
     runs = table3_runs(bench)
-    made = compared(bench, "table3", "Table 3: STaRR with dKV-Cache and ICE", runs, small(paper.TABLE3))
+    made = compare_runs(bench, "table3", "Table 3: STaRR with dKV-Cache and ICE", runs, paper_rows(paper.TABLE3))
     _, *found = (one.samples for one in bench.measure(runs))
     without, with_ice = found[: len(ICE_CACHES)], found[len(ICE_CACHES) :]
     told = []
@@ -101,7 +103,9 @@ def table5_runs(bench: Bench) -> list[Run]:
 
 def table5(bench: Bench) -> Result:
     """STaRR over the whole canvas, in blocks, and in blocks with the dual cache."""
-    return compared(bench, "table5", "Table 5: Block STaRR and Dual Cache", table5_runs(bench), small(paper.TABLE5))
+    return compare_runs(
+        bench, "table5", "Table 5: Block STaRR and Dual Cache", table5_runs(bench), paper_rows(paper.TABLE5)
+    )
 
 
 def starr_form(bench: Bench, *options: str) -> str:
@@ -110,13 +114,15 @@ def starr_form(bench: Bench, *options: str) -> str:
     return "starr" + (":" + ",".join(parts) if parts else "")
 
 
-def small(rows: Sequence[tuple[str, float, float]]) -> list[Row]:
+def paper_rows(rows: Sequence[tuple[str, float, float]]) -> list[Row]:
     """The paper's rows of a table with speed-up and accuracy."""
     return [{"method (paper)": name, "speed-up": up, "accuracy": right} for name, up, right in rows]
 
 
-def compared(bench: Bench, name: str, title: str, runs: Sequence[Run], theirs: Sequence[Row]) -> Result:
-    """A table of runs against its first one, with the paper's below."""
+def compare_runs(
+    bench: Bench, name: str, title: str, runs: Sequence[Run], theirs: Sequence[Row] = (), notes: Sequence[str] = ()
+) -> Result:
+    """A table of runs against its first one, with the paper's below where it has one."""
     measured = bench.measure(runs)
     rows = against(bench, measured[0], measured)
     n, length = measured[0].figures["n"], bench.settings.max_tokens
@@ -127,7 +133,7 @@ def compared(bench: Bench, name: str, title: str, runs: Sequence[Run], theirs: S
         lambda figure: accuracy_and_speed(figure, measured, rows),
         f"Both and speed-up against {runs[0].name}; canvas of {length}, {bench.rows} rows at once. {INTERVALS}",
         theirs,
-        [f"Doubts about the paper's numbers: {paper.DOUBTS[name]}"],
+        notes or [f"Doubts about the paper's numbers: {paper.DOUBTS[name]}"],
         size=(10.0, 1.6 + 0.75 * len(runs)),
     )
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from starr.api import choose
 from starr.decode.text import within
 from starr.named import text_form
+from starr.server.http.read import Asked, check_size
 
 if TYPE_CHECKING:
     from starr.decode.result import Event
     from starr.decode.trace import Trace
     from starr.model.load import Model
-    from starr.server.http.read import Asked
     from starr.server.queue.job import Job, Ticket
 
 DONE = "data: [DONE]\n\n"
@@ -142,6 +142,7 @@ def answer_job(job: Job, rows: list[FinishedRow]) -> FinishedJob:
 
 def answer_choice(asked: Asked, model: Model) -> FinishedJob:
     """``choice`` with ``logprobs``: one forward, and every choice with its probability, as if it were one token."""
+    check_size(asked.prompts[0], model)
     found = choose(model, asked.prompts[0], asked.options["choices"], chat=asked.options["chat"])
     ranked = sorted(found.probabilities.items(), key=lambda pair: -pair[1])
     tops = tuple(Chance(text, text.encode(), math.log(max(share, 1e-30))) for text, share in ranked)
@@ -169,7 +170,7 @@ class AnswerWriter:
     def head(self, object: str) -> dict[str, Any]:
         """The fields that begin every object."""
         head = {"id": f"{PREFIXES[self.kind]}-{self.id}", "object": object, "created": self.created}
-        return head | {"model": self.model.name, "system_fingerprint": fingerprint(self.model)}
+        return head | {"model": self.model.name, "system_fingerprint": write_fingerprint(self.model)}
 
     def whole(self, answer: FinishedJob) -> dict[str, Any]:
         """The answer to a request that is not streamed."""
@@ -200,7 +201,7 @@ class AnswerWriter:
 
     def fail(self, error: dict[str, Any]) -> str:
         """The line that ends a stream with an error, as the official client expects it."""
-        return data_line(error)
+        return write_line(error)
 
     def choice(self, piece: Piece, said: dict[str, Any]) -> dict[str, Any]:
         """One choice of an answer or a chunk."""
@@ -211,7 +212,7 @@ class AnswerWriter:
         """A chunk as one event."""
         usage = {"usage": None} if self.include_usage else {}
         kind = "chat.completion.chunk" if self.chat else self.kind
-        return data_line(self.head(kind) | {"choices": choices} | usage | more)
+        return write_line(self.head(kind) | {"choices": choices} | usage | more)
 
     def logprobs(self, chances: list[Chance], offset: int) -> dict[str, Any]:
         """Log confidence of each token at the step that committed it, and of others; ``offset`` characters precede."""
@@ -241,12 +242,12 @@ def dump(value: Any, depth: int = 5) -> Iterator[str]:
     yield "}" if keyed else "]"
 
 
-def data_line(body: dict[str, Any]) -> str:
+def write_line(body: dict[str, Any]) -> str:
     """An object as one event of a stream."""
     return f"data: {json.dumps(body, ensure_ascii=False, allow_nan=False)}\n\n"
 
 
-def fingerprint(model: Model) -> str:
+def write_fingerprint(model: Model) -> str:
     """Same fingerprint, seed and options: same tokens."""
     from starr import __version__
 

@@ -19,7 +19,7 @@ from starr.model.load import Model
 from starr.server.errors import Full, error_body, error_object
 from starr.server.http.bodies import ChatBody, CompletionBody, DetokenizeBody, InfillBody, TokenizeBody
 from starr.server.http.guard import Guard
-from starr.server.http.pages import list_members, live_page, reference_page
+from starr.server.http.pages import list_members, read_live_page, write_reference
 from starr.server.http.responses import ResponsesBody
 from starr.server.http.service import Service
 from starr.server.settings import Settings
@@ -91,7 +91,7 @@ def add_information(app: FastAPI, service: Service) -> None:
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
-        return HTMLResponse(reference_page(app.openapi()))
+        return HTMLResponse(write_reference(app.openapi()))
 
     @app.get("/health", responses=REFUSALS)
     async def health() -> Response:
@@ -114,11 +114,11 @@ def add_information(app: FastAPI, service: Service) -> None:
 
     @app.get("/trace/{id}", responses=REFUSALS)
     async def trace(id: str) -> HTMLResponse:
-        return HTMLResponse(await asyncio.to_thread(service.trace_page, id))
+        return HTMLResponse(await asyncio.to_thread(service.traces.page, id))
 
     @app.get("/", include_in_schema=False)
     async def page() -> HTMLResponse:
-        return HTMLResponse(live_page())
+        return HTMLResponse(read_live_page())
 
 
 REFUSALS: dict[int | str, dict[str, Any]] = {

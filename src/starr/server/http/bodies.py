@@ -216,6 +216,12 @@ class TokenizeBody(Open):
     prompt: str | None = Field(None, description="A text.")
     messages: list[Message] | None = Field(None, description="Or a conversation, through the chat template.")
 
+    def content(self) -> Prompt:
+        """The text or the messages."""
+        if (self.prompt is None) == (self.messages is None):
+            raise InputError("Give either prompt or messages.", param="prompt")
+        return self.prompt if self.messages is None else read_messages(self.messages, "messages")  # type: ignore[return-value]
+
 
 class DetokenizeBody(Open):
     """What ``/detokenize`` takes."""

@@ -1,7 +1,8 @@
-"""Pages and lists that tell what there is: the live page, the reference at ``/docs``, ``/v1/strategies``."""
+"""Pages and lists that tell what there is: the live page, traces, the reference at ``/docs``, ``/v1/strategies``."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from functools import cache
@@ -12,8 +13,12 @@ from typing import Any
 
 from starr.decode.caches import caches
 from starr.decode.strategies import strategies
+from starr.decode.trace import Trace
 from starr.named import text_form
+from starr.server.errors import Missing
+from starr.server.http.read import MOST_TRACED
 
+KEPT_TRACES = 8
 NONE: Mapping[str, Any] = MappingProxyType({})
 STYLE = """
 :root{color-scheme:light dark}body{font:15px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
@@ -23,7 +28,7 @@ h2{margin-top:2rem}h2 code{font-size:18px}
 """
 
 
-def reference_page(schema: Mapping[str, Any]) -> str:
+def write_reference(schema: Mapping[str, Any]) -> str:
     """HTML of an OpenAPI schema: every endpoint and its fields, on one page that works offline."""
     body = "".join(
         write_section(path, method, work, schema)
@@ -66,9 +71,35 @@ def name_type(about: Mapping[str, Any]) -> str:
 
 
 @cache
-def live_page() -> str:
+def read_live_page() -> str:
     """The page at ``/``: send a prompt and watch the canvas fill. One file, no network beyond this server."""
     return files("starr.server").joinpath("live.html").read_text(encoding="utf-8")
+
+
+class KeptTraces:
+    """The traces of the last answers, for the viewer; all together are no larger than one may be."""
+
+    def __init__(self) -> None:
+        self.traces: OrderedDict[str, Trace] = OrderedDict()
+
+    def keep(self, id: str, trace: Trace) -> None:
+        """Keep a trace; the oldest are dropped."""
+        self.traces[id] = trace
+        while len(self.traces) > 1 and (len(self.traces) > KEPT_TRACES or self.cells() > MOST_TRACED):
+            self.traces.popitem(last=False)
+
+    def cells(self) -> int:
+        """Positions times steps of all."""
+        return sum(len(step.action) for trace in self.traces.values() for step in trace.steps)
+
+    def page(self, id: str) -> str:
+        """The viewer's page for an answer."""
+        from starr.viewer.html import build_page
+
+        found = self.traces.get(id.rpartition("-")[2])
+        if found is None:
+            raise Missing(f"There is no trace {id!r}.", hint=f"The last {KEPT_TRACES} are kept.", param="id")
+        return build_page([found.to_dict()], f"Every step of a run by {found.strategy}")
 
 
 def list_members(served: Mapping[str, Any] = NONE) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from starr.api import Prompt, build_requests
+from starr.decode.prompts.prepare import check_ids
 from starr.decode.request import Request
 from starr.decode.strategies import strategy
 from starr.errors import InputError, LengthError, did_you_mean
@@ -15,7 +16,7 @@ from starr.model.load import Model
 from starr.named import check_range, set_options
 from starr.options import Options
 from starr.server.errors import Missing
-from starr.server.http.bodies import ChatBody, CompletionBody, Decoding, Form, InfillBody
+from starr.server.http.bodies import ChatBody, CompletionBody, Decoding, Form, InfillBody, TokenizeBody
 from starr.server.settings import Settings
 
 MOST_CHOICES = 32
@@ -157,6 +158,24 @@ def check_size(prompt: Prompt, model: Model, field: str = "prompt") -> None:
     if needed > 2 * most:
         rule = f"The prompt has {size} characters; the first {LONG * most} need {needed} tokens, the model has {most}"
         raise LengthError(f"{rule} positions.", hint="Shorten the prompt.", param=field)
+
+
+def tokenize(body: TokenizeBody, model: Model) -> dict[str, Any]:
+    """The tokens of a prompt or of messages, and the text of each."""
+    content = body.content()
+    check_size(content, model, "prompt" if body.messages is None else "messages")
+    tokens = model.tokenizer.encode(content) if isinstance(content, str) else model.tokenizer.chat(content)  # type: ignore[arg-type]
+    size = {"count": len(tokens), "max_model_len": model.spec.max_length}
+    return size | {"tokens": tokens, "token_strs": [model.tokenizer.piece(token) for token in tokens]}
+
+
+def detokenize(tokens: list[int], model: Model) -> dict[str, Any]:
+    """The text of tokens, special ones included."""
+    most = LONG * model.spec.max_length
+    if len(tokens) > most:
+        raise LengthError(f"{len(tokens)} tokens are too many; at most {most} are allowed.", param="tokens")
+    check_ids(tokens, model.spec.shape.vocab_size)
+    return {"prompt": model.tokenizer.decode(tokens, skip_special=False)}
 
 
 def build_options(asked: Asked, model: Model, settings: Settings) -> Options:

@@ -10,7 +10,6 @@ import json
 import logging
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,15 +20,15 @@ from weakref import WeakValueDictionary
 from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
-from starr.decode.prompts.prepare import Prompt, check_ids
-from starr.decode.trace import Trace
-from starr.errors import InputError, LengthError
+from starr.decode.prompts.prepare import Prompt
+from starr.errors import InputError
 from starr.model.load import Model
-from starr.server.errors import Gone, Late, Missing, Unavailable, rename_field
+from starr.server.errors import Gone, Late, Unavailable, rename_field
 from starr.server.http.answers import AnswerWriter, answer_choice, answer_job, dump, finish_row
-from starr.server.http.bodies import Decoding, DetokenizeBody, TokenizeBody, read_messages
+from starr.server.http.bodies import Decoding, DetokenizeBody, TokenizeBody
 from starr.server.http.fields import refuse_fields
-from starr.server.http.read import LONG, MOST_TRACED, Asked, build_rows, check_model, check_size, is_long, read_body
+from starr.server.http.pages import KeptTraces
+from starr.server.http.read import Asked, build_rows, check_model, detokenize, is_long, read_body, tokenize
 from starr.server.http.responses import ResponsesBody, ResponseWriter
 from starr.server.http.streams import Stream, Streamed
 from starr.server.metrics import Metrics
@@ -37,7 +36,6 @@ from starr.server.queue.job import Job
 from starr.server.queue.pool import Pool
 from starr.server.settings import Settings
 
-KEPT_TRACES = 8
 IGNORED = "X-Starr-Ignored-Fields"
 PLANNERS = 2  # threads for ordinary requests, and for forms whose automaton is kept
 COMPILERS = 2  # for new forms and for long prompts
@@ -63,7 +61,7 @@ class Service:
         self.load, self.settings = load, settings
         self.failed: Exception | None = None
         self.on_failure: Callable[[], None] = lambda: None
-        self.traces: OrderedDict[str, Trace] = OrderedDict()
+        self.traces = KeptTraces()
         self.planners = ThreadPoolExecutor(PLANNERS, thread_name_prefix="starr-plan")
         self.compilers = ThreadPoolExecutor(COMPILERS, thread_name_prefix="starr-compile")
         self.choosers = ThreadPoolExecutor(CHOOSERS, thread_name_prefix="starr-choose")
@@ -130,7 +128,7 @@ class Service:
         """Read, queue, and answer whole or as a stream."""
         began, ready = monotonic(), self.ready
         asked = read_body(body, ready.model, self.settings)
-        writer = writer_for(body, asked, ready.model)
+        writer = choose_writer(body, asked, ready.model)
         request.state.log["id"] = writer.id
         try:
             if asked.chooses:
@@ -157,15 +155,15 @@ class Service:
 
     async def build_job(self, asked: Asked, began: float) -> Job:
         """The rows of a request; a form without an automaton waits for the threads that compile."""
-        form = form_text(asked)
+        form = write_form(asked)
         new = form is not None and form not in self.automata
-        threads = self.compilers if new else self.threads_for(*asked.prompts)
+        threads = self.compilers if new else self.choose_threads(*asked.prompts)
         rows = await self.within(asked.timeout, threads, build_rows, asked, self.ready.model, self.settings)
         if form is not None:
             self.automata[form] = rows[0].constraint
         return Job(rows, asked.timeout, asked.timeout - (monotonic() - began))
 
-    def threads_for(self, *prompts: Prompt) -> ThreadPoolExecutor:
+    def choose_threads(self, *prompts: Prompt) -> ThreadPoolExecutor:
         """The threads that read these prompts."""
         return self.compilers if any(is_long(prompt, self.ready.model) for prompt in prompts) else self.planners
 
@@ -192,17 +190,7 @@ class Service:
         answer = answer_job(job, rows)
         entry.update(prompt_tokens=answer.prompt_tokens, tokens=answer.usage["completion_tokens"])
         if rows[0].trace is not None:
-            self.keep(id, rows[0].trace)
-
-    def keep(self, id: str, trace: Trace) -> None:
-        """Keep a trace for the viewer; the oldest are dropped, so that all together are no larger than one may be."""
-
-        def cells() -> int:
-            return sum(len(step.action) for trace in self.traces.values() for step in trace.steps)
-
-        self.traces[id] = trace
-        while len(self.traces) > 1 and (len(self.traces) > KEPT_TRACES or cells() > MOST_TRACED):
-            self.traces.popitem(last=False)
+            self.traces.keep(id, rows[0].trace)
 
     def card(self, name: str | None = None) -> dict[str, Any]:
         """The model as /v1/models shows it."""
@@ -213,45 +201,18 @@ class Service:
 
     async def tokenize(self, body: TokenizeBody) -> dict[str, Any]:
         """The tokens of a prompt or of messages."""
-        model = self.ready.model
-        check_model(body.model, model)
-        if (body.prompt is None) == (body.messages is None):
-            raise InputError("Give either prompt or messages.", param="prompt")
-
-        told = None if body.messages is None else read_messages(body.messages, "messages")
-        prompt: Any = body.prompt or "" if told is None else told
-
-        def encode() -> dict[str, Any]:
-            check_size(prompt, model, "prompt" if told is None else "messages")
-            tokens = model.tokenizer.encode(prompt) if told is None else model.tokenizer.chat(told)
-            strings = [model.tokenizer.piece(token) for token in tokens]
-            size = {"count": len(tokens), "max_model_len": model.spec.max_length}
-            return size | {"tokens": tokens, "token_strs": strings}
-
-        return await self.within(self.settings.timeout, self.threads_for(prompt), encode)
+        check_model(body.model, self.ready.model)
+        return await self.within(
+            self.settings.timeout, self.choose_threads(body.content()), tokenize, body, self.ready.model
+        )
 
     async def detokenize(self, body: DetokenizeBody) -> dict[str, Any]:
         """The text of tokens, special ones included."""
-        model = self.ready.model
-        check_model(body.model, model)
-        if len(body.tokens) > LONG * model.spec.max_length:
-            rule = f"{len(body.tokens)} tokens are too many; at most {LONG * model.spec.max_length} are allowed."
-            raise LengthError(rule, param="tokens")
-        check_ids(body.tokens, model.spec.shape.vocab_size)
-        text = await self.within(self.settings.timeout, self.planners, model.tokenizer.decode, body.tokens, False)
-        return {"prompt": text}
-
-    def trace_page(self, id: str) -> str:
-        """The viewer's page for a traced answer, while it is kept."""
-        from starr.viewer.html import build_page
-
-        found = self.traces.get(id.rpartition("-")[2])
-        if found is None:
-            raise Missing(f"There is no trace {id!r}.", hint=f"The last {KEPT_TRACES} are kept.", param="id")
-        return build_page([found.to_dict()], f"Every step of a run by {found.strategy}")
+        check_model(body.model, self.ready.model)
+        return await self.within(self.settings.timeout, self.planners, detokenize, body.tokens, self.ready.model)
 
 
-def writer_for(body: Decoding, asked: Asked, model: Model) -> AnswerWriter:
+def choose_writer(body: Decoding, asked: Asked, model: Model) -> AnswerWriter:
     """Who writes the answer to a body."""
     if isinstance(body, ResponsesBody):
         return ResponseWriter(model, body.kind, echoed=body.echoed())
@@ -265,7 +226,7 @@ def respond(job: Job, writer: AnswerWriter, likely: int | None) -> Response:
     return Response(content, media_type="application/json")
 
 
-def form_text(asked: Asked) -> str | None:
+def write_form(asked: Asked) -> str | None:
     """The form of an answer as text, equal for equal forms; None where any text will do."""
     try:
         return None if asked.form is None else json.dumps([asked.form.option, asked.form.value])

@@ -95,7 +95,7 @@ class Stream:
             sent.over = True
             yield from self.last(index, ticket, event)
         elif self.asked.diffusing:
-            yield Piece(index, frame_text(ticket, event, self.model), more=canvas_of(event))
+            yield Piece(index, write_frame(ticket, event, self.model), more=show_canvas(event))
         else:
             yield from self.delta(index, event.text, event)
 
@@ -119,7 +119,7 @@ class Stream:
         """The rest of the text, and the piece that says why it ended and what it cost."""
         row = finish_row(ticket, self.model)
         if self.asked.diffusing:
-            yield Piece(index, row.text, more=canvas_of(event))
+            yield Piece(index, row.text, more=show_canvas(event))
         else:
             yield from self.delta(index, row.text, event)
         more: dict[str, Any] = {"starr": answer_job(self.job, [row]).figures}
@@ -128,7 +128,7 @@ class Stream:
         yield Piece(index, finish_reason=row.finish_reason, more=more)
 
 
-def frame_text(ticket: Ticket, event: Event, model: Model) -> str:
+def write_frame(ticket: Ticket, event: Event, model: Model) -> str:
     """The whole canvas as text, up to a held end-of-text or a stop string; masked positions show as MASK."""
     cells = list(zip(event.tokens, event.masked, strict=True))
     if ticket.request.ends:
@@ -140,7 +140,7 @@ def frame_text(ticket: Ticket, event: Event, model: Model) -> str:
     return before_stop(text, ticket.request.options.stop)
 
 
-def canvas_of(event: Event) -> dict[str, Any]:
+def show_canvas(event: Event) -> dict[str, Any]:
     """The fields of a frame: it replaces what came before."""
     return {"diffusing": True, "canvas": event.canvas}
 

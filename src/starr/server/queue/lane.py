@@ -35,7 +35,7 @@ BUDGETS = {"cpu": 1024}  # positions of one forward; more gain nothing on a CPU 
 log = logging.getLogger("starr.server")
 
 
-def cost(request: Request) -> int:
+def count_positions(request: Request) -> int:
     """Positions of one forward of the row as it stands, and what its strategy adds next.
 
     Two canvases under guidance, a shadow of the canvas, drafts beside it, the masks that it may grow by at a time.
@@ -45,7 +45,7 @@ def cost(request: Request) -> int:
     return length * (2 if request.options.guidance > 0 else 1) * (1 + int(needs.get("drafts", 0)))
 
 
-def size_of(positions: int) -> int:
+def choose_lane(positions: int) -> int:
     """The lane a row belongs to: 0 up to SMALLEST positions, then one more with every doubling."""
     return max(0, (positions - 1) // SMALLEST).bit_length()
 
@@ -74,15 +74,15 @@ class Lane:
         return [*self.queue, *self.running.values()]
 
     @property
-    def owed_since(self) -> float | None:
-        """When its oldest row arrived that has let others pass for too long; None if there is none."""
-        return min((ticket.queued_at for ticket in self.tickets if ticket.passed > PATIENCE), default=None)
+    def owed_since(self) -> float:
+        """When its oldest row arrived that has let others pass for too long; infinity if there is none."""
+        return min((ticket.queued_at for ticket in self.tickets if ticket.passed > PATIENCE), default=math.inf)
 
     def settle(self) -> None:
         """Between steps: let go of rows that nobody waits for, admit the next ones in order."""
-        self.queue = deque(ticket for ticket in self.queue if not gone(ticket))
+        self.queue = deque(ticket for ticket in self.queue if not is_gone(ticket))
         with self.surviving():
-            for id in [id for id, ticket in self.running.items() if gone(ticket)]:
+            for id in [id for id, ticket in self.running.items() if is_gone(ticket)]:
                 del self.running[id]
                 self.engine.cancel(id)
         while self.queue and len(self.running) < self.room:
@@ -99,7 +99,7 @@ class Lane:
             events, failed = self.engine.step_apart()
             for id, error in failed.items():
                 log.error("a row failed: %r", error)
-                self.running.pop(id).end(failure_of(error))
+                self.running.pop(id).end(explain_failure(error))
             for event in events:
                 if self.running[event.id].receive(event):
                     del self.running[event.id]
@@ -112,18 +112,18 @@ class Lane:
         except Exception as error:
             log.exception("the engine failed with %d rows", len(self.running))
             for ticket in self.running.values():
-                ticket.end(failure_of(error))
+                ticket.end(explain_failure(error))
             self.running, self.engine = {}, Engine(self.model, max_rows=self.room)
 
 
-def failure_of(error: Exception) -> StarrError:
+def explain_failure(error: Exception) -> StarrError:
     """What a client is told about an error that is not its own."""
     if isinstance(error, StarrError):
         return error
     return WorkError(f"The forward failed ({type(error).__name__}).", hint="The server keeps running; try again.")
 
 
-def gone(ticket: Ticket) -> bool:
+def is_gone(ticket: Ticket) -> bool:
     """Whether nobody waits for the row any more."""
     return ticket.job.cancelled or ticket.over
 
@@ -187,7 +187,7 @@ class Worker:
 
     def step(self, lane: Lane) -> None:
         """One forward of a lane, counted against it and for those who let it pass."""
-        owed, served, began = lane.owed_since is not None, list(lane.running.values()), self.now()
+        owed, served, began = lane.owed_since < math.inf, list(lane.running.values()), self.now()
         lane.step()
         spent = self.now() - began
         lane.clock += 0.0 if owed else spent / lane.share
@@ -206,7 +206,7 @@ class Worker:
                     lane.settle()
                 busy = [lane for lane in self.lanes.values() if lane.running]
                 if busy:
-                    return min(busy, key=lambda lane: (lane.owed_since or math.inf, lane.clock, lane.size))
+                    return min(busy, key=lambda lane: (lane.owed_since, lane.clock, lane.size))
                 if self.closing:
                     return None
                 self.condition.wait()
@@ -215,7 +215,7 @@ class Worker:
         """Put arrivals into their lanes; a lane that was idle starts at the time of those at work."""
         arrived, self.arrived = self.arrived, []
         for ticket in arrived:
-            size = size_of(cost(ticket.request))
+            size = choose_lane(count_positions(ticket.request))
             if size not in self.lanes:
                 self.lanes[size] = Lane(size, self.model, self.settings)
             lane = self.lanes[size]

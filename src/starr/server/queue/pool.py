@@ -15,14 +15,14 @@ from starr.errors import WorkError
 from starr.model.threads import MACHINE
 from starr.server.errors import Full, Unavailable
 from starr.server.queue.job import Job
-from starr.server.queue.lane import Worker, cost
+from starr.server.queue.lane import Worker, count_positions
 from starr.server.settings import Settings
 
 if TYPE_CHECKING:
     from starr.model.load import Model
 
 
-def engines_for(model: Model, settings: Settings) -> int:
+def count_engines(model: Model, settings: Settings) -> int:
     """As many as asked for, or one, or on a CPU one per core that we may use."""
     return settings.engines or (MACHINE.fixed or MACHINE.most if model.device.type == "cpu" else 1)
 
@@ -32,7 +32,7 @@ class Pool:
 
     def __init__(self, model: Model, settings: Settings) -> None:
         self.model, self.settings = model, settings
-        count = engines_for(model, settings)
+        count = count_engines(model, settings)
         self.workers = [Worker(model, settings, self.share_cores) for _ in range(count)]
         self.lock = threading.Lock()
         self.closing = False
@@ -100,7 +100,7 @@ class Pool:
 
     def burden(self, worker: Worker) -> int:
         """Positions of all rows of a thread."""
-        return sum(cost(ticket.request) for ticket in worker.tickets)
+        return sum(count_positions(ticket.request) for ticket in worker.tickets)
 
     def retry_after(self, waiting: int) -> int:
         """Seconds until the queue has moved on, going by the rows answered last."""
