@@ -40,14 +40,20 @@ def noted(canvas: Canvas, name: str) -> Tensor:
     return canvas.notes.get(name, torch.zeros_like(canvas.masked))
 
 
-class Once(Verify):
+class LastCheck(Verify):
+    """A last check of every token, however sure."""
+
+    safe: ClassVar[float] = 2.0
+
+
+class Once(LastCheck):
     """Every token once, in the forward after its commit."""
 
     def asks(self, canvas: Canvas) -> Tensor:
         return super().asks(canvas) & noted(canvas, UNREAD)
 
 
-class AtTheEnd(Verify):
+class AtTheEnd(LastCheck):
     """New tokens, when the window is full or the text has ended."""
 
     def full(self, canvas: Canvas) -> Tensor:
@@ -67,7 +73,7 @@ class AgainAtTheEnd(AtTheEnd):
         return torch.where(self.full(canvas) & new.any(dim=1, keepdim=True), held, new)
 
 
-class UntilSupported(Verify):
+class UntilSupported(LastCheck):
     """Every held token until the rest of the text gives it this probability."""
 
     support: ClassVar[float] = 0.999
@@ -85,6 +91,13 @@ class Twice(Verify):
     rounds: ClassVar[int] = 2
 
 
+class Sure(Verify):
+    """Only where another token is sure."""
+
+    def unsupported(self, canvas: Canvas) -> Tensor:
+        return super().unsupported(canvas) & (canvas.notes[BEST] >= self.sure)
+
+
 class SameBar(Verify):
     """A second commit is like a first one."""
 
@@ -96,7 +109,8 @@ class Half(Verify):
 
 
 KINDS: dict[str, type[Verify]] = {
-    kind.__name__: kind for kind in (Verify, Once, AtTheEnd, AgainAtTheEnd, UntilSupported, Twice, SameBar, Half)
+    kind.__name__: kind
+    for kind in (Verify, LastCheck, Once, AtTheEnd, AgainAtTheEnd, UntilSupported, Twice, Sure, SameBar, Half)
 }
 
 

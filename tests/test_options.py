@@ -190,7 +190,7 @@ def test_defaults_pass_their_own_checks():
         ("seed", True, "seed must be a whole number within [0, 9223372036854775807], got True."),
         ("temperature", float("nan"), "temperature must be within [0, 100], got nan."),
         ("top_p", 0, "top_p must be within (0, 1], got 0."),
-        ("block_length", 0, "block_length must be a whole number within [1, 1048576], got 0."),
+        ("block_length", -1, "block_length must be a whole number within [0, 1048576], got -1."),
         ("eos", "maybe", "eos must be one of normal, never, last, got 'maybe'."),
     ],
 )

@@ -43,7 +43,7 @@ PARSERS: dict[str, Callable[[Any], Any]] = {
     "ice": ICES.parse,
 }
 """The options that have a text form, each with its one parser. A member passes through unchanged."""
-MODELS_OWN = ("strategy", "cache")  # None is the model's own
+MODELS_OWN = ("strategy", "cache", "block_length")  # None is the model's own, at every door
 
 
 def takes(
@@ -122,8 +122,10 @@ def read_constraint(options: Options) -> ConstraintSpec | None:
 def resolve(options: Options, model: Model) -> ResolvedOptions:
     """Resolve options for a model: parse text forms, take the model's own members where none is named."""
     given, asked = options.keywords(), read_constraint(options)
-    own = {name: getattr(model.spec.habits, name) for name in MODELS_OWN if given[name] is None}
-    given |= parse_members(given | own)
+    given |= {name: getattr(model.spec.habits, name) for name in MODELS_OWN if given[name] is None}
+    if options.ice is not None:
+        given["block_length"] = options.block_length  # a template is one canvas: blocks must be asked for
+    given |= parse_members(given)
     given["strategy"] = given["strategy"].bind(model)
     if options.infill:
         given["eos"] = "never"

@@ -141,7 +141,11 @@ class Options:
     )
     max_tokens: int = decoding(128, "Length of the canvas, in tokens.", low=1, high=MANY)
     block_length: int | None = decoding(
-        None, "Decode in blocks of this length.", low=1, doors=PER_ROW, absent="the whole canvas at once"
+        None,
+        "Decode in blocks of this length; 0 is the whole canvas at once.",
+        low=0,
+        doors=PER_ROW,
+        absent="the model's own, usually the whole canvas",
     )
     temperature: float = decoding(0.0, "Gumbel noise on the proposals; 0 is greedy.", low=0.0, high=100.0)
     top_p: float = decoding(

@@ -124,7 +124,7 @@ def test_full_disk_loses_no_text(run):
         (["x", "--strategy", "starr:scale=much"], ["scale", "float", "'much'"]),
         (["x", "--strategy", "starr:temporal_window=0"], ["temporal_window", "[1, ", "got 0"]),
         (["x", "--cache", "nune"], ["'nune'", "Did you mean 'none'?"]),
-        (["x", "--block-length", "0"], ["block_length", "0"]),
+        (["x", "--block-length", "-1"], ["block_length", "-1"]),
         (["x", "--temperature", "-1"], ["temperature", "-1"]),
         (["x", "--temperature", "nan"], ["temperature", "nan"]),
         (["x", "--top-p", "0"], ["top_p", "0"]),

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -266,6 +267,7 @@ def test_prompts_of_a_file_come_in_order(own_ray, tmp_path, tiny, capsys):
     assert main(["run", "--input", str(source), "-o", str(theirs), *options]) == 0
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))
     ours.write_text("".join(theirs.read_text().splitlines(keepends=True)[:3]) + '{"cut')
+    shutil.copy(f"{theirs}.settings.json", f"{ours}.settings.json")
     assert main(["run", "--input", str(source), "-o", str(ours), *options, "--resume", "--ray", "--workers", "1"]) == 1
     assert "1 prompt failed: line 7: Prompt and canvas need" in capsys.readouterr().err
     found = [json.loads(line) for line in ours.read_text().splitlines()]

@@ -44,7 +44,8 @@ def test_a_full_window_that_is_kept_open_holds_its_row_back():
     assert not advance(put(full, kept_open=yes), EOS_IDS)[1].any(), "nor does an end-of-text end it"
     assert advance(put(full, kept_open=no), EOS_IDS)[1].all()
     unfilled = hold(canvas_of(request("__")), 0, 1, token=EOS)
-    assert advance(put(unfilled, kept_open=yes), EOS_IDS)[1].all(), "with masks behind the end the text is there"
+    assert advance(put(unfilled, kept_open=no), EOS_IDS)[1].all(), "with masks behind the end the text is there"
+    assert not advance(put(unfilled, kept_open=yes), EOS_IDS)[1].any(), "but its last tokens may not be checked yet"
 
 
 def test_a_row_is_done_without_masks_or_at_an_end_with_all_before_it_held():

@@ -45,7 +45,7 @@ def verified_block(loop: Loop, rule, ratio: float, start: int, end: int, block: 
         written = [start + at for at, act in enumerate(action) if act == COMMIT]
         unread -= {start + at for at, act in enumerate(action) if act == REVOKE}
         if not (len(written) == 1 and REVOKE not in action):
-            unread |= set(written)
+            unread |= {i for i in written if row.confidence[i - start] < SURE}
 
 
 def in_text(loop: Loop, i: int) -> bool:

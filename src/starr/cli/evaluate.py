@@ -37,6 +37,7 @@ class EvalOptions(Shared, Workers):
     cache: Annotated[list[str], typer.Option(help="A cache to combine each with; repeatable.")] = ()  # type: ignore[assignment]
     block_length: Annotated[int | None, flag_of("block_length")] = None
     ice: Annotated[str | None, flag_of("ice")] = None
+    verify: Annotated[list[float], typer.Option(help="A ratio to verify each with, 0 for none; repeatable.")] = ()  # type: ignore[assignment]
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Run folder.", show_default="runs/TASK")] = None
     resume: Annotated[bool, typer.Option("--resume", help="Continue with the samples in the run folder.")] = False
     shard: Annotated[str | None, typer.Option(help="i/n: every n-th item, starting with the i-th.")] = None
@@ -63,7 +64,8 @@ def evaluate(options: EvalOptions) -> None:
     """
     from starr.evals.run.evaluate import Evaluation, carry_out, merge_runs, run_evaluation
     from starr.evals.run.runner import Workload
-    from starr.evals.run.runs import choose, make_runs, parse_shard
+    from starr.evals.run.runs import choose, parse_shard
+    from starr.model.spec import Habits
 
     if options.task == "merge":
         if options.out is None:
@@ -72,7 +74,7 @@ def evaluate(options: EvalOptions) -> None:
         return
     if options.folders:
         raise InputError(f"eval takes one TASK, but also got {options.folders[0]}.", param="task")
-    runs = make_runs(options.strategy or ["starr"], options.cache or ["none"], options.block_length, options.ice)
+    runs = complete_runs(options, Habits())  # wrong forms are refused before a model is loaded
     if options.until_sure is not None and len(runs) < 2:
         raise InputError("--until-sure compares runs: give at least two strategies or caches.", param="until_sure")
     shard = parse_shard(options.shard)
@@ -80,26 +82,26 @@ def evaluate(options: EvalOptions) -> None:
     if size is not None:
         task = options.check(options.task)
         with options.on_workers(size, task) as remote:
-            runs = completed(options, runs, remote.habits())
+            runs = complete_runs(options, remote.habits())
             work = Workload(choose(task, options.limit, shard), runs, options.batch_size, options.until_sure)
             job = Evaluation(task, remote.settings(), work, out, options.resume, options.quiet)
             results = carry_out(job, remote)
         show(results, out, options)
         return
     model, task, settings = options.prepare(options.task)
-    runs = completed(options, runs, model.spec.habits)
+    runs = complete_runs(options, model.spec.habits)
     work = Workload(choose(task, options.limit, shard), runs, options.batch_size, options.until_sure)
     show(run_evaluation(model, Evaluation(task, settings, work, out, options.resume, options.quiet)), out, options)
 
 
-def completed(options: EvalOptions, runs: list[Run], habits: Habits) -> list[Run]:
-    """The runs asked for, with the model's own strategy and cache where none was."""
+def complete_runs(options: EvalOptions, habits: Habits) -> list[Run]:
+    """The runs asked for, with the model's own strategy, cache and block length where none was."""
     from starr.evals.run.runs import make_runs
 
-    if options.strategy and options.cache:
-        return runs
     forms = options.strategy or [habits.strategy], options.cache or [habits.cache]
-    return make_runs(*forms, options.block_length, options.ice)
+    asked = options.block_length
+    length = habits.block_length if asked is None and not options.ice else asked
+    return make_runs(*forms, length, options.ice, options.verify or [0.0])
 
 
 def show(results: dict[str, Any], out: Path, options: EvalOptions) -> None:

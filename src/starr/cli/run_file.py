@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from starr.cli.files import read_text
 from starr.cli.known import remark_all, remark_holes
 from starr.cli.report import dump, note
+from starr.cli.run_settings import begin, cut_tail, describe_settings
 from starr.errors import InputError, WorkError, counted
 from starr.named import check_range
 
@@ -32,14 +33,14 @@ def run_file(options: RunOptions, path: Path) -> None:
     if options.resume and options.out is None:
         raise InputError("--resume needs --out, the file to continue.", param="resume")
     rows, size = read_prompts(path), options.size()
-    done = whole_lines(options.out) if options.resume and options.out else 0
+    done = 0 if options.out is None else begin(options.out, describe_settings(options, rows), options.resume)
     prompts = [row["prompt"] for row in rows[done:]]
-    results = here(options, prompts) if size is None else on_workers(options, size, prompts)
+    results = decode_here(options, prompts) if size is None else decode_on_workers(options, size, prompts)
     try:
         failed = write_all(options, rows, results, done)
     except KeyboardInterrupt:
         if options.out is not None:
-            written = f"{whole_lines(options.out)} of {counted(len(rows), 'prompt')}"
+            written = f"{cut_tail(options.out)} of {counted(len(rows), 'prompt')}"
             note(f"{written} written to {options.out}; --resume continues")
         raise
     if options.out is not None:
@@ -65,7 +66,7 @@ def write_all(
     return failed
 
 
-def here(options: RunOptions, prompts: Sequence[Any]) -> Iterator[dict[str, Any]]:
+def decode_here(options: RunOptions, prompts: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """Results in order, a few batches at a time."""
     import starr
 
@@ -78,7 +79,7 @@ def here(options: RunOptions, prompts: Sequence[Any]) -> Iterator[dict[str, Any]
             yield generation.to_dict()
 
 
-def on_workers(options: RunOptions, size: Size, prompts: Sequence[Any]) -> Iterator[dict[str, Any]]:
+def decode_on_workers(options: RunOptions, size: Size, prompts: Sequence[Any]) -> Iterator[dict[str, Any]]:
     """The same from Ray's workers; a prompt that fails gives its error."""
     from starr.cluster.jobs import generate_on
     from starr.cluster.worker import Failure, ModelSource
@@ -87,18 +88,6 @@ def on_workers(options: RunOptions, size: Size, prompts: Sequence[Any]) -> Itera
     loading = ModelSource(options.model, options.device, read_dtype(options.dtype))
     for result in generate_on(size, loading, prompts, options.batch_size, options.parse()):
         yield {"error": result.message} if isinstance(result, Failure) else result
-
-
-def whole_lines(path: Path) -> int:
-    """How many results the file holds; a last line that was cut short is removed."""
-    if not path.exists():
-        return 0
-    text = path.read_bytes()
-    end = text.rfind(b"\n") + 1
-    if end < len(text):
-        with path.open("rb+") as file:
-            file.truncate(end)
-    return text[:end].count(b"\n")
 
 
 def read_prompts(path: Path) -> list[dict[str, Any]]:

@@ -33,9 +33,13 @@ class ServeOptions(ReplicaFlags, ModelFlags):
         str | None, typer.Option(help="Cache for requests that name none.", show_default="the model's")
     ] = None
     block_length: Annotated[
-        int,
-        typer.Option(help="Block length for requests that name none; 0 is the whole canvas.", min=0),
-    ] = 32
+        int | None,
+        typer.Option(
+            help="Block length for requests that name none; 0 is the whole canvas.",
+            min=0,
+            show_default="the model's own, or 32, so that text streams",
+        ),
+    ] = None
     max_tokens: Annotated[int, typer.Option(help="Canvas length for requests that name none.", min=1)] = 128
     served_model_name: Annotated[
         str | None, typer.Option(help="The name by which clients ask for the model.", show_default="its own name")
@@ -78,7 +82,7 @@ class ServeOptions(ReplicaFlags, ModelFlags):
         """Options of decoding for requests that name none; text forms are checked here, before a load."""
         import starr
 
-        found: dict[str, Any] = {"max_tokens": self.max_tokens, "block_length": self.block_length or None}
+        found: dict[str, Any] = {"max_tokens": self.max_tokens}
         if self.strategy is not None:
             found["strategy"] = starr.strategy(self.strategy)
         return found if self.cache is None else found | {"cache": starr.cache(self.cache)}

@@ -41,6 +41,7 @@ class TuneOptions(Shared):
     calibration: Annotated[int, typer.Option(help="Items to tune on; as many again are held out.")] = 128
     cache: Annotated[str, typer.Option(help="Cache that all candidates use.")] = "none"
     block_length: Annotated[int | None, flag_of("block_length")] = None
+    verify: Annotated[float, flag_of("verify")] = 0.0
     out: Annotated[Path, typer.Option("-o", "--out", help="Preset file to write.")] = Path("tuned.json")
     work: Annotated[Path, typer.Option(help="Folder for the samples.")] = Path("runs/tune")
     json: Json = False
@@ -67,7 +68,7 @@ def run(options: TuneOptions) -> None:
     bound = Bound(options.loss, options.confidence)
     bound.check(options.calibration)
     forms = candidates(options.strategy, parse_grid(options.grid), options.random, options.decoding.seed)
-    runs = make_runs(forms, [options.cache], options.block_length)
+    runs = make_runs(forms, [options.cache], options.block_length, verify=[options.verify])
     base = make_runs([options.baseline], [options.cache], options.block_length)[0]
     model, task, settings = options.prepare(options.task)
     store = open_store(options.work / options.task, settings, [], resume=True)

@@ -67,7 +67,7 @@ class Request:
     @property
     def block_length(self) -> int | None:
         """Length of a window; None is the whole canvas."""
-        return self.options.block_length if self.blocks is None else self.blocks.window
+        return (self.options.block_length or None) if self.blocks is None else self.blocks.window
 
     def change(self, **options: Any) -> Request:
         """The row with other options."""

@@ -13,6 +13,7 @@ class Habits:
 
     strategy: str = "starr"
     cache: str = "none"
+    block_length: int | None = None  # of the canvas; None is the whole of it, or the blocks of a block-causal model
     window: int | None = None  # positions decided together; None is the whole block of a block-causal model
 
 

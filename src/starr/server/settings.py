@@ -9,6 +9,7 @@ from typing import Any
 
 from starr.errors import InputError
 
+STREAMED = 32  # positions of a block, so that the text of a strategy that revokes comes block by block
 PING = b": ping\n\n"  # a line of a stream that says nothing
 
 
@@ -30,6 +31,7 @@ class Settings:
     ping: float = 15.0  # seconds between signs of life in a stream
     frame: float = 0.05  # least seconds between two frames of ``diffusing``
     defaults: Mapping[str, Any] = field(default_factory=dict)  # options of decoding for clients that send none
+    block_length: int | None = None  # for clients that send none; None: the model's own, or STREAMED
     cors: tuple[str, ...] = ()  # origins whose pages may call
     allow_host: tuple[str, ...] = ()  # names that count as this server's, besides those of the machine
     trust_proxy: bool = False  # believe X-Forwarded-For

@@ -37,6 +37,6 @@ def test_a_step_that_changes_nothing_is_the_last():
 
 def test_rows_of_other_strategies_have_none():
     rows = [request("_", strategy="edit"), request("_")]
-    guest, canvas = ExtraSteps(tiny_model(), rows, [0]), canvas_of(*rows)
+    guest, canvas = ExtraSteps(tiny_model(), rows, [0]), hold(canvas_of(*rows), 0, 1)
     assert guest.allowed.tolist() == [16, 0]
     assert guest.apply(canvas, step_of(canvas, [[1], [1]])).window.kept_open.tolist() == [True, False]

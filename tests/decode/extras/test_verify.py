@@ -176,6 +176,14 @@ def test_a_run_is_bounded_and_leaves_no_mask(seed, ratio, strategy, enforce, blo
         assert strategy == "daedal" or each.stats.forwards <= most
 
 
+def test_random_runs_of_every_strategy_and_cache_have_no_fault():
+    from benchmarks.verified_runs import runs
+
+    seen, faults = runs(48, seed=3)
+    assert faults == []
+    assert sum(n for often, n in seen["revocations"].items() if often != "0") > 10
+
+
 def test_the_trained_model_reads_as_a_true_leave_one_out_would():
     """The share of held tokens on whose doubt a shadow and a row with a mask in the token's place agree."""
     from tests.reference.special_loops import leave_one_out

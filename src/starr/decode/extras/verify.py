@@ -6,8 +6,9 @@ its leave-one-out probability is below ``verify`` times that of the likeliest to
 - Nothing is doubted that was given, and nothing after the first held end-of-text, which is no part of the text.
 - A position is revoked at most once. It is committed again where its confidence is at least 0.9, or where nothing else
   can be committed. The strategy decides about all other masks as it always does.
-- A window without masks stays open, and so does a row that has ended, until its last tokens are checked. A token that
-  was committed alone needs no check: the forward that proposed it had a mask in its place.
+- A window without masks stays open, and so does a row that has ended, until its last tokens are checked: those that
+  were committed below 0.9. A token that was committed alone needs no check: the forward that proposed it had a mask in
+  its place.
 
 So a run is bounded. Let L be the masks at its start and V the revocations made here, V <= L. A step that finds masks
 commits at least one, and what the strategy revokes itself is bounded by ``enforce``: such steps are at most L + V with
@@ -38,7 +39,7 @@ from starr.decode.request import Request
 if TYPE_CHECKING:
     from starr.model.load import Model
 
-UNREAD, TIMES = "verify.unread", "verify.times"  # notes (B, C): bool, held and never checked; int64, revoked here
+UNREAD, TIMES = "verify.unread", "verify.times"  # notes (B, C): bool, held and to be checked; int64, revoked here
 
 
 class Verify(ShadowReader):
@@ -46,6 +47,7 @@ class Verify(ShadowReader):
 
     rounds: ClassVar[int] = 1  # how often a position may be revoked
     sure: ClassVar[float] = 0.9  # the confidence of a second commit
+    safe: ClassVar[float] = 0.9  # the confidence of a first one that needs no last check
 
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
         super().__init__(model, requests, rows)
@@ -93,7 +95,8 @@ class Verify(ShadowReader):
         revoked = canvas.changed & canvas.masked
         alone = (written.sum(dim=1) == 1) & ~revoked.any(dim=1) & self.fresh
         proven = alone[:, None] & (canvas.last.confidence >= self.ratio * canvas.last.best)
-        unread = (written & ~proven) if unread is None else (unread & ~read & ~revoked) | (written & ~proven)
+        new = written & ~proven & (canvas.last.confidence < self.safe)
+        unread = new if unread is None else (unread & ~read & ~revoked) | new
         canvas = canvas.noted({UNREAD: unread, TIMES: times + (revoked & canvas.notes[DOUBTED])})
         over = canvas.total >= stop_after(canvas, step.verdict).limit
         waits = (self.asks(canvas) & unread).any(dim=1) & ~over

@@ -76,9 +76,16 @@ class Bench:
             return False
         return True
 
-    def run(self, strategy: str, cache: str = "none", block_length: int | None = None, ice: str | None = None) -> Run:
+    def run(
+        self,
+        strategy: str,
+        cache: str = "none",
+        block_length: int | None = None,
+        ice: str | None = None,
+        verify: float = 0.0,
+    ) -> Run:
         """A run from text forms."""
-        return make_runs([strategy], [cache], block_length, ice)[0]
+        return make_runs([strategy], [cache], block_length, ice, [verify])[0]
 
     def measure(self, runs: Sequence[Run]) -> list[Measured]:
         """Decode what is missing of the bench's items; figures of each run, in order."""

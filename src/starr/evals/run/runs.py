@@ -47,16 +47,19 @@ def make_runs(
     caches: Sequence[str] = ("none",),
     block_length: int | None = None,
     ice: str | None = None,
+    verify: Sequence[float] = (0.0,),
 ) -> list[Run]:
-    """Every strategy with every cache, each in its shortest text form, without repetitions."""
+    """Every strategy with every cache and ratio, each in its shortest text form, without repetitions."""
     from starr.api import strategy
     from starr.decode.caches import CACHES
     from starr.named import text_form
 
     check_option("block_length", block_length)
+    for ratio in verify:
+        check_option("verify", ratio)
     forms = [text_form(strategy(text)) for text in strategies]
     stores = [text_form(CACHES.parse(text)) for text in caches]
-    return list(dict.fromkeys(Run(s, c, block_length, ice) for s in forms for c in stores))
+    return list(dict.fromkeys(Run(s, c, block_length, ice, v) for s in forms for c in stores for v in verify))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from starr.named import check_range, set_options
 from starr.options import Options
 from starr.server.errors import Missing
 from starr.server.http.bodies import ChatBody, CompletionBody, Decoding, Form, InfillBody, TokenizeBody
-from starr.server.settings import Settings
+from starr.server.settings import STREAMED, Settings
 
 MOST_CHOICES = 32
 MOST_STOPS = 16
@@ -186,12 +186,22 @@ def build_options(asked: Asked, model: Model, settings: Settings) -> Options:
     """
     own = dict(asked.options)
     refuse_files(own)
-    given = {**settings.defaults, **own}
-    if model.spec.block_length is not None and "block_length" not in own:
-        given.pop("block_length", None)  # a block-causal model has blocks of its own
+    given = {"block_length": choose_block(model, settings, own), **settings.defaults, **own}
     if given.get("temperature", 0) > 0 and "seed" not in given:
         given["seed"] = secrets.randbelow(1 << 31)
     return Options(**given)
+
+
+def choose_block(model: Model, settings: Settings, given: Mapping[str, Any]) -> int | None:
+    """The block length of a request that names none: the server's, else the model's own, else one that streams.
+
+    None leaves it to the model. A template of ``ice`` is one canvas.
+    """
+    if given.get("ice"):
+        return None
+    if settings.block_length is not None:
+        return settings.block_length
+    return None if model.spec.block_length or model.spec.habits.block_length else STREAMED
 
 
 def refuse_files(given: dict[str, Any]) -> None:
