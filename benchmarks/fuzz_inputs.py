@@ -29,8 +29,8 @@ from starr.decode.trace import read as read_trace
 from starr.errors import InputError, StarrError
 from starr.model.files.weights import open_weights, read_headers
 from starr.model.load import Model, read_folder
+from starr.model.text import templates
 from starr.model.text.chat import DREAM_TEMPLATE, LLADA_TEMPLATE
-from starr.model.text.templates import chat_template
 from starr.server.http.app import create_app
 from starr.server.settings import Settings
 from starr.viewer.html import build_page
@@ -165,7 +165,7 @@ def in_folder(folder: Path, name: str) -> Kind:
 
 def read_template(data: bytes) -> None:
     """Render a chat."""
-    chat_template(data.decode(errors="replace")).text(CHAT, {"bos_token": "<s>"})
+    templates.read_template(data.decode(errors="replace"))(CHAT, {"bos_token": "<s>"})
 
 
 def read_form(model: Model, kind: str, data: bytes) -> None:

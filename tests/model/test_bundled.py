@@ -9,7 +9,7 @@ from safetensors import safe_open
 
 import starr
 from starr.model.families import FAMILIES
-from starr.model.families.names import parts_of
+from starr.model.families.names import list_parts
 from starr.model.files.hub import BUNDLED, bundled_folder
 from starr.model.network.masks import block_mask
 from tests.packaged import each_packaged
@@ -57,7 +57,7 @@ def test_ten_problems_decode_to_the_stored_answers(model, golden):
 
 def test_weights_are_bfloat16_with_the_familys_names_and_small(model):
     path = bundled_folder(model.name) / "model.safetensors"
-    names = {part.tensor for part in parts_of(FAMILIES[model.spec.family].names, model.spec.shape)}
+    names = {part.tensor for part in list_parts(FAMILIES[model.spec.family].names, model.spec.shape)}
     with safe_open(path, "pt") as file:
         assert set(file.keys()) == names
         assert {file.get_slice(name).get_dtype() for name in names} == {"BF16"}

@@ -24,9 +24,9 @@ def check_out(path: Path | None, option: str) -> None:
 
 def write(path: Path, text: str, quiet: bool = False) -> None:
     """Write a file whole or not at all, and say so."""
-    from starr.evals.run.store import write_whole
+    from starr.model.files.output import write_text
 
-    write_whole(path, text)
+    write_text(path, text)
     note(f"wrote {path}", quiet)
 
 

@@ -44,9 +44,9 @@ def begin(out: Path, settings: Mapping[str, Any], resume: bool) -> int:
             raise InputError(f"{out} already has {counted(count_lines(out), 'line')}.", hint=hint, param="out")
         check_same(out, beside, settings, count_lines(out))
         done = cut_tail(out)
-    from starr.evals.run.store import write_whole
+    from starr.model.files.output import write_text
 
-    write_whole(beside, json.dumps(settings, ensure_ascii=False))
+    write_text(beside, json.dumps(settings, ensure_ascii=False))
     return done
 
 

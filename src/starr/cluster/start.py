@@ -107,13 +107,14 @@ def make_arguments(size: Size) -> dict[str, Any]:
         os.environ.setdefault(name, value)
     if size.address != LOCAL:
         return {"address": size.address}
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    from starr.model.threads import count_cores
+
     asked = math.ceil((size.workers or 0) * size.cpus)
     folder = os.environ.get("RAY_TMPDIR")
     more = {"_temp_dir": folder} if folder else {}
     return {
         "address": LOCAL,
-        "num_cpus": max(cores, asked),
+        "num_cpus": max(count_cores(), asked),
         "include_dashboard": False,
         "object_store_memory": STORE_BYTES,
     } | more

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from starr.errors import InputError, LoadError, did_you_mean
 from starr.model.device import choose_device, choose_dtype, keep_freed_memory, read_dtype
-from starr.model.families import family_named, family_of
+from starr.model.families import find_family, get_family
 from starr.model.families.base import Family
 from starr.model.files.adapter import find_adapter, merge
 from starr.model.files.config import Config, read_json
@@ -121,7 +121,7 @@ def read_folder(
 ) -> tuple[ModelSpec, Tokenizer, Family]:
     """Read everything of a checkpoint but its weights."""
     config: Config = read_json(folder / "config.json")
-    family = family_of(config) if family_name is None else family_named(family_name)
+    family = find_family(config) if family_name is None else get_family(family_name)
     if family_name is not None:
         config = {**config, "architectures": [family.architectures[0]]}
     if attention is not None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from starr.errors import InputError
+from starr.errors import InputError, WorkError
 from starr.evals.run.evaluate import run_evaluation
 from starr.evals.run.runs import fingerprint, settings_for
 from starr.evals.run.store import Store, read_samples
@@ -37,7 +37,7 @@ def full_disk():
 def test_a_full_disk_leaves_settings_and_samples(tmp_path):
     run_evaluation(*toy_job(tmp_path / "run", limit=2))
     before = (tmp_path / "run" / "settings.json").read_bytes()
-    with full_disk(), pytest.raises(OSError, match="too large"):
+    with full_disk(), pytest.raises(WorkError, match="too large"):
         Store(tmp_path / "run").open({"a": "b" * 1000}, resume=True)
     assert (tmp_path / "run" / "settings.json").read_bytes() == before
     assert len(list(read_samples(tmp_path / "run" / "samples.jsonl"))) == 4
@@ -48,7 +48,7 @@ def test_equal_settings_are_not_written_again(tmp_path):
     run_evaluation(*toy_job(tmp_path / "run", limit=2))
     path = tmp_path / "run" / "settings.json"
     os.utime(path, (1, 1))
-    with full_disk(), pytest.raises(OSError, match="too large"):  # the results, at the end
+    with full_disk(), pytest.raises(WorkError, match="too large"):  # the results, at the end
         run_evaluation(*toy_job(tmp_path / "run", limit=2, resume=True))
     assert path.stat().st_mtime == 1
 

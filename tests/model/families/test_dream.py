@@ -2,7 +2,7 @@ import pytest
 
 from starr.errors import LoadError
 from starr.model.families.dream import NAMES, read_config, write_config
-from starr.model.families.names import parts_of
+from starr.model.families.names import list_parts
 from starr.model.network.transformer import Transformer
 from tests.model.tiny import DREAM_CONFIG, DREAM_SPECIAL
 
@@ -31,7 +31,7 @@ def test_the_released_config_is_read():
     assert (shape.mlp_width, shape.rope_theta, shape.norm_eps, shape.head_width) == (18944, 1e6, 1e-6, 128)
     assert shape.qkv_bias
     assert not shape.tied
-    assert len(parts_of(NAMES, shape)) == 339
+    assert len(list_parts(NAMES, shape)) == 339
 
 
 def test_diffucoder_ends_with_its_own_padding_too():
@@ -43,7 +43,7 @@ def test_diffucoder_ends_with_its_own_padding_too():
 def test_writing_inverts_reading_and_every_parameter_has_a_name(tied):
     spec = read_config(DREAM_CONFIG | {"tie_word_embeddings": tied}, DREAM_SPECIAL, "x")
     assert read_config(write_config(spec), DREAM_SPECIAL, "x") == spec
-    names = {part.parameter: part.tensor for part in parts_of(NAMES, spec.shape)}
+    names = {part.parameter: part.tensor for part in list_parts(NAMES, spec.shape)}
     assert names.keys() == dict(Transformer(spec.shape).named_parameters()).keys()
     assert len(set(names.values())) == len(names)
 

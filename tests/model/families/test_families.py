@@ -1,18 +1,18 @@
 import pytest
 
 from starr.errors import LoadError
-from starr.model.families import FAMILIES, REFUSED, family_of
+from starr.model.families import FAMILIES, REFUSED, find_family
 
 
 def test_architecture_decides():
-    assert family_of({"architectures": ["LLaDAModelLM"], "model_type": "llada"}) is FAMILIES["llada"]
-    assert family_of({"architectures": ["DreamModel"]}) is FAMILIES["dream"]
+    assert find_family({"architectures": ["LLaDAModelLM"], "model_type": "llada"}) is FAMILIES["llada"]
+    assert find_family({"architectures": ["DreamModel"]}) is FAMILIES["dream"]
 
 
 @pytest.mark.parametrize("name", [*REFUSED, "GPT2LMHeadModel"])
 def test_others_are_refused_by_name_in_one_line(name):
     with pytest.raises(LoadError) as caught:
-        family_of({"architectures": [name], "model_type": "llada"})
+        find_family({"architectures": [name], "model_type": "llada"})
     message = str(caught.value)
     assert name in message
     assert REFUSED.get(name, "") in message
@@ -23,4 +23,4 @@ def test_others_are_refused_by_name_in_one_line(name):
 @pytest.mark.parametrize("config", [{}, *({"architectures": value} for value in ([], None, "DreamModel"))])
 def test_no_architecture(config):
     with pytest.raises(LoadError, match="names no architecture"):
-        family_of(config)
+        find_family(config)

@@ -2,7 +2,7 @@ import pytest
 
 from starr.errors import LoadError
 from starr.model.families.llada import NAMES, read_config, write_config
-from starr.model.families.names import parts_of
+from starr.model.families.names import list_parts
 from starr.model.network.transformer import Transformer
 from tests.model.tiny import LLADA_CONFIG, LLADA_SPECIAL, llada_tensors
 
@@ -30,7 +30,7 @@ def test_the_released_config_is_read():
     assert (shape.vocab_size, shape.width, shape.layers, shape.heads, shape.kv_heads) == (126464, 4096, 32, 32, 32)
     assert (shape.mlp_width, shape.rope_theta, shape.norm_eps, shape.head_width) == (12288, 500000.0, 1e-5, 128)
     assert (shape.qkv_bias, shape.tied) == (False, False)
-    assert len(parts_of(NAMES, shape)) == 291
+    assert len(list_parts(NAMES, shape)) == 291
 
 
 def test_a_base_model_has_no_end_of_turn():
@@ -56,14 +56,14 @@ def test_writing_inverts_reading(change):
 @pytest.mark.parametrize("change", [{}, {"include_qkv_bias": True}, {"weight_tying": True}])
 def test_every_parameter_has_a_name_of_its_own(change):
     shape = read_config(LLADA_CONFIG | change, LLADA_SPECIAL, "x").shape
-    names = {part.parameter: part.tensor for part in parts_of(NAMES, shape)}
+    names = {part.parameter: part.tensor for part in list_parts(NAMES, shape)}
     assert names.keys() == dict(Transformer(shape).named_parameters()).keys()
     assert len(set(names.values())) == len(names)
 
 
 def test_names_are_the_released_ones():
     shape = read_config(LLADA_CONFIG, LLADA_SPECIAL, "x").shape
-    assert {part.tensor for part in parts_of(NAMES, shape)} == llada_tensors().keys()
+    assert {part.tensor for part in list_parts(NAMES, shape)} == llada_tensors().keys()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from safetensors import safe_open
 
 from starr.errors import InputError, WorkError
 from starr.model.families import dream, llada
-from starr.model.files.convert import save, shards, write_whole
+from starr.model.files.convert import save, split_shards
+from starr.model.files.output import write_whole
 from starr.model.load import load
 from starr.model.network.transformer import Transformer
 from tests.model.tiny import (
@@ -80,7 +81,7 @@ def test_a_tokenizer_file_may_be_given(tmp_path, net):
 
 
 def test_shards_keep_order_and_limit():
-    assert list(shards({"a": 4, "b": 4, "c": 9, "d": 1}, 8)) == [["a", "b"], ["c"], ["d"]]
+    assert list(split_shards({"a": 4, "b": 4, "c": 9, "d": 1}, 8)) == [["a", "b"], ["c"], ["d"]]
 
 
 def test_unknown_dtype(tmp_path, net):

@@ -95,7 +95,7 @@ def test_limits_of_the_groups_around_count(tmp_path, version):
         place.mkdir(parents=True, exist_ok=True)
         (place / names[0]).write_text(limit)
         (place / names[1]).write_text(used)
-    assert memory.left_in_groups(tmp_path) == [3_000_000_000]
+    assert memory.read_group_room(tmp_path) == [3_000_000_000]
 
 
 def test_progress_is_told_of_every_tensor():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from starr.errors import InputError, LoadError
 from starr.model.families import FAMILIES
 from starr.model.text.chat import DREAM_TEMPLATE, GUARDS, LLADA_TEMPLATE, render
-from starr.model.text.templates import InnerTemplate
+from starr.model.text.templates import compile_writer
 from starr.model.text.tokenizer import Tokenizer, read_tokenizer
 from tests.model.tiny import DREAM_SPECIAL, LLADA_SPECIAL, byte_tokenizer
 
@@ -78,7 +78,7 @@ def test_special_tokens_whose_texts_overlap_stay_literal():
 
 def test_guard_characters_in_messages_survive():
     text = "".join(map(chr, list(GUARDS)[:-1])) + "<|mdm_mask|>"
-    pieces = render(InnerTemplate("{{ messages[0].content }}").text, user(text), LLADA_SPECIAL, {})
+    pieces = render(compile_writer("{{ messages[0].content }}"), user(text), LLADA_SPECIAL, {})
     assert pieces == [(text, False)]
     with pytest.raises(InputError, match="noncharacter"):
         LLADA.chat(user("".join(map(chr, GUARDS))))

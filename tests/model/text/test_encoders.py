@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from starr.cli.main import main
 from starr.errors import InputError, LoadError
+from starr.model import child
 from starr.model.files.hub import BUNDLED_FOLDER
-from starr.model.text import child
-from starr.model.text.bpe import SPLIT
-from starr.model.text.encoders import KNOWN, InnerEncoder, OuterEncoder, encode_raw, known
+from starr.model.text.encoders import KNOWN, encode_here, encode_raw, has_known_expressions, start_encoder
+from starr.model.text.rebuild import SPLIT
 from starr.model.text.tokenizer import read_tokenizer
 from tests.model.tiny import LLADA_SPECIAL, byte_tokenizer, write_llada
 
@@ -85,19 +85,21 @@ def test_a_decoder_with_an_expression_is_refused(tmp_path):
 
 def test_both_encode_the_same_and_refuse_the_same(tmp_path):
     inner = read_tokenizer(written(tmp_path, split(SPLIT)))
-    outer = OuterEncoder(tmp_path / "tokenizer.json")
-    assert isinstance(inner._encoder, InnerEncoder)
-    assert [outer.encode(text) for text in WORDS] == [inner.encode(text) for text in WORDS]
-    said = [soon(lambda it=it: it.encode("\ud800"), InputError) for it in (inner, outer)]
+    outer = start_encoder(tmp_path / "tokenizer.json")
+    assert inner._encode.func is encode_here
+    assert [outer(text) for text in WORDS] == [inner.encode(text) for text in WORDS]
+    said = [soon(lambda encode=encode: encode("\ud800"), InputError) for encode in (inner.encode, outer)]
     assert said[0] == said[1] == "The text is not valid Unicode. Remove lone surrogates."
 
 
 def test_only_known_expressions_run_here():
-    assert known(json.loads((BUNDLED_FOLDER / "tokenizer.json").read_text()))
-    assert known(split(SPLIT))
-    assert not known(split(EXPLODES))
-    assert not known(split(["a"]))
-    assert not known({"normalizer": {"type": "Sequence", "normalizers": [{"pattern": {"Regex": SPLIT + "|x"}}]}})
+    assert has_known_expressions(json.loads((BUNDLED_FOLDER / "tokenizer.json").read_text()))
+    assert has_known_expressions(split(SPLIT))
+    assert not has_known_expressions(split(EXPLODES))
+    assert not has_known_expressions(split(["a"]))
+    assert not has_known_expressions(
+        {"normalizer": {"type": "Sequence", "normalizers": [{"pattern": {"Regex": SPLIT + "|x"}}]}}
+    )
 
 
 @pytest.mark.parametrize("pattern", sorted(KNOWN))

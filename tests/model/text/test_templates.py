@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from starr.errors import InputError, LoadError, StarrError
+from starr.model import child
 from starr.model.files.hub import BUNDLED_FOLDER
-from starr.model.text import child
 from starr.model.text.chat import DREAM_TEMPLATE, LLADA_TEMPLATE
-from starr.model.text.templates import InnerTemplate, OuterTemplate, chat_template, plain
+from starr.model.text.templates import compile_writer, is_plain, read_template, start_writer
 
 CHAT = [{"role": "user", "content": "Hi"}]
 LARGE = [{"role": "user", "content": "x" * 100_000}] * 3
@@ -57,53 +57,53 @@ def short(monkeypatch):
 def test_hostile_templates_end_in_one_line_and_soon(name):
     began = time.monotonic()
     with pytest.raises(StarrError) as caught:
-        chat_template(HOSTILE[name]).text(LARGE if name == "many names" else CHAT, {})
+        read_template(HOSTILE[name])(LARGE if name == "many names" else CHAT, {})
     assert time.monotonic() - began < 30
     assert "\n" not in str(caught.value)
 
 
 def test_the_child_is_back_after_it_was_ended():
-    template = OuterTemplate("{% if messages[0].content == 'loop' %}" + LOOP + "{% endif %}{{ messages[0].content }}")
+    write = start_writer("{% if messages[0].content == 'loop' %}" + LOOP + "{% endif %}{{ messages[0].content }}")
     with pytest.raises(InputError, match="took more than"):
-        template.text([{"role": "user", "content": "loop"}], {})
-    assert template.text(CHAT, {}) == "Hi"
-    process = template.child.process
-    del template
+        write([{"role": "user", "content": "loop"}], {})
+    assert write(CHAT, {}) == "Hi"
+    process = write.args[0].process
+    del write
     assert process.wait(10) != 0  # gone with the template
 
 
 def test_what_stands_in_the_package_is_plain_and_assignments_calls_and_loops_in_loops_are_not():
     own = json.loads((BUNDLED_FOLDER / "tokenizer_config.json").read_text())["chat_template"]
-    assert all(map(plain, (LLADA_TEMPLATE, DREAM_TEMPLATE, own)))
-    assert not any(map(plain, (SHIPPED, *SQUARES, *HOSTILE.values())))
-    assert not plain("{% for a in messages %}{% for b in messages %}{% endfor %}{% endfor %}")
-    assert not plain("{% for a in 'x' * 9999999 %}{% endfor %}")
-    assert not plain("{{ messages.pop() }}")
+    assert all(map(is_plain, (LLADA_TEMPLATE, DREAM_TEMPLATE, own)))
+    assert not any(map(is_plain, (SHIPPED, *SQUARES, *HOSTILE.values())))
+    assert not is_plain("{% for a in messages %}{% for b in messages %}{% endfor %}{% endfor %}")
+    assert not is_plain("{% for a in 'x' * 9999999 %}{% endfor %}")
+    assert not is_plain("{{ messages.pop() }}")
 
 
 def test_both_write_the_same_and_refuse_the_same():
     for source in (LLADA_TEMPLATE, DREAM_TEMPLATE, SHIPPED, "{{ raise_exception('no') }}", "{{ messages[7].role.x }}"):
         found = []
-        for kind in (InnerTemplate, OuterTemplate):
+        for kind in (compile_writer, start_writer):
             try:
-                found.append(kind(source).text([*CHAT, {"role": "assistant", "content": "ü\n\u2028🙂"}], {}))
+                found.append(kind(source)([*CHAT, {"role": "assistant", "content": "ü\n\u2028🙂"}], {}))
             except InputError as error:
                 found.append(str(error))
         assert found[0] == found[1]
 
 
-@pytest.mark.parametrize("kind", [InnerTemplate, OuterTemplate])
+@pytest.mark.parametrize("kind", [compile_writer, start_writer])
 def test_what_a_template_writes_is_bounded(kind, monkeypatch):
-    template = kind("{% for m in messages %}{{ m.content }}{% endfor %}")
-    assert len(template.text(LARGE, {})) == 300_000
+    write = kind("{% for m in messages %}{{ m.content }}{% endfor %}")
+    assert len(write(LARGE, {})) == 300_000
     with pytest.raises(InputError, match="too much") as caught:
-        template.text([{"role": "user", "content": "x" * 100_000}] * 81, {})
+        write([{"role": "user", "content": "x" * 100_000}] * 81, {})
     assert caught.value.param == "messages"
 
 
 def test_a_template_that_cannot_be_read_is_one_line():
     with pytest.raises(LoadError, match="cannot be read"):
-        OuterTemplate("{% for %}")
+        start_writer("{% for %}")
 
 
 PARTS = [
@@ -116,7 +116,7 @@ PARTS = [
 @given(st.lists(st.sampled_from(PARTS), max_size=6))
 def test_random_templates_write_text_or_end_in_one_line(parts):
     try:
-        found = chat_template("".join(parts)).text(CHAT, {})
+        found = read_template("".join(parts))(CHAT, {})
     except StarrError as error:
         found = str(error).replace("\n", "a second line")
     assert "a second line" not in found

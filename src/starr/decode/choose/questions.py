@@ -1,4 +1,4 @@
-"""What is asked of a row: runs of masks, and the choices that may fill them.
+"""Questions on a row: runs of masks, and the choices that may fill them.
 
 Behind a prompt the run is one longer than the longest choice, and shorter choices end in end-of-texts. In a text with
 holes every hole is as long as its choice; where the choices of a hole differ in length, each length is a row of its

@@ -1,4 +1,4 @@
-"""Stop rules: they may hide masks from a strategy for now, and they have the last word on when a row ends.
+"""Stop rules: they may hide masks from a strategy for a step, and they decide when a row ends.
 
 Like strategies they are frozen dataclasses with pure methods over the window; any strategy
 works with any rules. Letters: B rows, W window positions.
@@ -34,7 +34,7 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where in its row each step stands."""
+    """The progress of each row at this step."""
 
     total: Tensor  # (B,) int64: steps taken before this one
     limit: Tensor  # (B,) int64: steps the row may take
@@ -117,7 +117,7 @@ Ruled = tuple[StopRule, Tensor]
 def consult(
     rules: Sequence[Ruled], view: StepView, canvas: Canvas, eos_ids: Tensor, query: Tensor
 ) -> tuple[StepView, Verdict | None]:
-    """The view that strategies get, without hidden masks, and what the rules say about the rows; None without rules.
+    """Return the view without hidden masks, and the verdict of the rules on each row; None without rules.
 
     ``query`` (B, C) bool are the positions that the forward computed.
     """
@@ -133,11 +133,11 @@ def consult(
     )
     fresh, offset = (query | ~canvas.valid).all(dim=1), canvas.window.start - canvas.rules.start
     moment = Moment(canvas.total, canvas.limit, offset, ended, ending, fresh, whole)
-    return scoped(rules, view, moment), judged(rules, view, moment)
+    return hide_masks(rules, view, moment), combine_verdicts(rules, view, moment)
 
 
-def scoped(rules: Sequence[Ruled], view: StepView, moment: Moment) -> StepView:
-    """What strategies see: hidden masks look like template."""
+def hide_masks(rules: Sequence[Ruled], view: StepView, moment: Moment) -> StepView:
+    """Hide masks from strategies: a hidden mask looks like template."""
     for rule, rows in rules:
         hidden = rule.hides(view, moment)
         if hidden is not None:
@@ -146,7 +146,7 @@ def scoped(rules: Sequence[Ruled], view: StepView, moment: Moment) -> StepView:
     return view
 
 
-def judged(rules: Sequence[Ruled], view: StepView, moment: Moment) -> Verdict:
+def combine_verdicts(rules: Sequence[Ruled], view: StepView, moment: Moment) -> Verdict:
     """The first matching rule wins."""
     end, drop = torch.zeros_like(moment.last), torch.zeros_like(moment.last)
     commit = torch.zeros_like(view.masked)

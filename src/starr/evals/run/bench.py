@@ -120,7 +120,7 @@ class Bench:
         return min(len(self.items), self.fewer.get(run.name, len(self.items)))
 
     def samples(self, run: Run, wanted: Sequence[int]) -> list[Sample]:
-        """A run's samples at some places of the bench, of those that it decodes."""
+        """Return a run's samples at some places of the bench."""
         chosen, count = self.items, self.count(run)
         places = {chosen[place][0] for place in wanted if place < count}
         return [sample for sample in self.store.of(run.name) if sample.index in places]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from starr.evals.grading.sandbox import isolation
-from starr.evals.run.store import Sample, Store, write_whole
+from starr.evals.run.store import Sample, Store
 from starr.evals.stats import bootstrap, paired, percentile, wilson
+from starr.model.files.output import write_text
+from starr.model.threads import count_cores
 
 CODE_TASKS = ("humaneval", "mbpp", "list-functions")
 WITH_END = "with end: tokens per forward when the end-of-text and the canvas after it are counted, too"
@@ -118,7 +119,7 @@ def has_form(results: Mapping[str, Any]) -> bool:
 def write_results(store: Store, results: Mapping[str, Any]) -> Path:
     """Write ``results.json`` into the run folder."""
     path = store.folder / "results.json"
-    write_whole(path, json.dumps(results, indent=1) + "\n")
+    write_text(path, json.dumps(results, indent=1) + "\n")
     return path
 
 
@@ -130,7 +131,7 @@ def machine() -> dict[str, Any]:
 
     return {
         "processor": processor(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": count_cores(),
         "threads": torch.get_num_threads(),
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "system": platform.platform(),

@@ -66,7 +66,7 @@ def make_runs(
 class EvalSettings:
     """What every run of an evaluation shares; samples made under other settings cannot be joined to it.
 
-    ``options`` are those that the door of evaluations shows; a run says the others.
+    ``options`` are the decoding options of evaluations; a run has the others.
     """
 
     task: str

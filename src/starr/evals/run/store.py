@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from starr.errors import InputError, LoadError
+from starr.model.files.output import write_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ class Store:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.file = lock(self.path)
         if settings != before:
-            write_whole(self.folder / "settings.json", json.dumps(settings, indent=1))
+            write_text(self.folder / "settings.json", json.dumps(settings, indent=1))
         for sample in read_samples(self.path):
             self.keep(sample)
         self.cut_tail()
@@ -145,22 +146,6 @@ def lock(path: Path) -> IO[str]:
             hint = "Wait for it, or choose another --out."
             raise InputError(f"Another process is writing to {path.parent}.", hint=hint, param="out") from None
     return file
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file under another name and rename it, so that a full disk leaves the old one; a device is written to."""
-    if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf8")
-        return
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("w", encoding="utf8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def read_samples(path: Path) -> Iterable[Sample]:

@@ -39,7 +39,7 @@ def until_end(text: Sequence[int], ends: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def implausible(model: Model, texts: Sequence[Written]) -> list[list[int]]:
-    """Of each text the places of implausible tokens, of those that differ from the careful run's text."""
+    """Find the implausible tokens of each text, at places where it differs from the careful run's text."""
     found = []
     for written in texts:
         places = differing(written, model.spec.eos_ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from starr.errors import InputError, LoadError, did_you_mean
-from starr.model.families import bert, dream, fast_dllm_v2, illada, llada, llada2, llada_moe, sdar
+from starr.model.families import bert, dream, llada, llada2, llada_moe, sdar
 from starr.model.families.base import Family
 from starr.model.files.config import Config
 
@@ -13,10 +13,8 @@ FAMILIES: dict[str, Family] = {
         llada.FAMILY,
         dream.FAMILY,
         llada_moe.FAMILY,
-        illada.FAMILY,
         llada2.FAMILY,
         *sdar.FAMILIES,
-        fast_dllm_v2.FAMILY,
         *bert.FAMILIES,
     )
 }
@@ -35,7 +33,7 @@ REFUSED = {
 CAUSAL = ("Qwen2ForCausalLM", "Qwen3ForCausalLM", "Qwen3MoeForCausalLM", "LlamaForCausalLM")
 
 
-def family_of(config: Config) -> Family:
+def find_family(config: Config) -> Family:
     """The family named by ``architectures``; any other is refused by name, with the reason where there is one."""
     listed = config.get("architectures")
     architecture = listed[0] if isinstance(listed, list) and listed else None
@@ -55,7 +53,7 @@ def family_of(config: Config) -> Family:
     raise LoadError(f"Architecture {architecture!r}{what} is not supported.", hint=f"Supported: {known}.")
 
 
-def family_named(name: str) -> Family:
+def get_family(name: str) -> Family:
     """The family of this name, whatever a config.json says."""
     if name not in FAMILIES:
         raise InputError(f"Unknown family {name!r}.", hint=did_you_mean(name, FAMILIES), param="family")

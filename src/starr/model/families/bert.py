@@ -13,7 +13,7 @@ from typing import Any
 from starr.errors import LoadError
 from starr.model.families.base import Family
 from starr.model.families.encoder_names import EncoderNames
-from starr.model.files.config import Config, checked, real, require, token, unique, whole
+from starr.model.files.config import Config, check_shape, drop_repeats, read_real, read_token, read_whole, require
 from starr.model.network.shape import EncoderShape, Shape
 from starr.model.spec import ModelSpec
 from starr.model.text import chat
@@ -56,40 +56,40 @@ def read_bert(config: Config, *, offset: int = 0, albert: bool = False) -> Shape
     require(
         config, FIXED | ({"inner_group_num": 1} if albert else {}) | ({"pad_token_id": offset - 1} if offset else {})
     )
-    narrow = whole(config, "embedding_size") if albert else 0
+    narrow = read_whole(config, "embedding_size") if albert else 0
     kind = EncoderShape(
         modern=False,
-        activation=activation(config, "hidden_act"),
+        activation=read_activation(config, "hidden_act"),
         embed_width=narrow,
-        groups=whole(config, "num_hidden_groups", 1) if albert else 0,
-        types=whole(config, "type_vocab_size", 2),
+        groups=read_whole(config, "num_hidden_groups", 1) if albert else 0,
+        types=read_whole(config, "type_vocab_size", 2),
         offset=offset,
     )
-    longest = whole(config, "max_position_embeddings") - offset
-    return shape_of(config, kind, real(config, "layer_norm_eps", 1.0), longest)
+    longest = read_whole(config, "max_position_embeddings") - offset
+    return build_shape(config, kind, read_real(config, "layer_norm_eps", 1.0), longest)
 
 
 def read_modern(config: Config) -> Shape:
     """ModernBERT's keys; newer releases write thetas and the kinds of layers apart."""
     require(config, MODERN_FIXED)
-    if activation(config, "hidden_activation") != activation(config, "classifier_activation"):
+    if read_activation(config, "hidden_activation") != read_activation(config, "classifier_activation"):
         raise LoadError("config.json: hidden_activation and classifier_activation must be the same.")
-    thetas = rotary(config)
+    thetas = read_thetas(config)
     kind = EncoderShape(
         modern=True,
-        activation=activation(config, "hidden_activation"),
-        window=whole(config, "local_attention") // 2,
-        every=every(config),
+        activation=read_activation(config, "hidden_activation"),
+        window=read_whole(config, "local_attention") // 2,
+        every=read_interval(config),
         local_theta=thetas["sliding_attention"],
     )
-    shape = shape_of(config, kind, real(config, "norm_eps", 1.0), whole(config, "max_position_embeddings"))
+    shape = build_shape(config, kind, read_real(config, "norm_eps", 1.0), read_whole(config, "max_position_embeddings"))
     return replace(shape, rope_theta=thetas["full_attention"])
 
 
-def shape_of(config: Config, kind: EncoderShape, eps: float, longest: int) -> Shape:
+def build_shape(config: Config, kind: EncoderShape, eps: float, longest: int) -> Shape:
     """The shape of an encoder; a head of its own is never stored."""
-    sizes: dict[str, Any] = {ours: whole(config, theirs) for theirs, ours in SIZES.items()}
-    return checked(
+    sizes: dict[str, Any] = {ours: read_whole(config, theirs) for theirs, ours in SIZES.items()}
+    return check_shape(
         Shape(
             **sizes,
             kv_heads=sizes["heads"],
@@ -104,7 +104,7 @@ def shape_of(config: Config, kind: EncoderShape, eps: float, longest: int) -> Sh
     )
 
 
-def activation(config: Config, key: str) -> str:
+def read_activation(config: Config, key: str) -> str:
     """One that is computed."""
     name = config.get(key, "gelu")
     if name not in ACTIVATIONS:
@@ -112,7 +112,7 @@ def activation(config: Config, key: str) -> str:
     return str(name)
 
 
-def rotary(config: Config) -> dict[str, float]:
+def read_thetas(config: Config) -> dict[str, float]:
     """Theta of global and of local layers."""
     inside = config.get("rope_parameters")
     if isinstance(inside, Mapping):
@@ -120,17 +120,17 @@ def rotary(config: Config) -> dict[str, float]:
         other = [part["rope_type"] for part in parts.values() if part.get("rope_type", "default") != "default"]
         if other:
             raise LoadError(f"config.json: rope_type={other[0]!r} is not supported, only 'default' is.")
-        return {kind: real(parts.get(kind, {}), "rope_theta") for kind in ("full_attention", "sliding_attention")}
-    full = real(config, "global_rope_theta")
-    local = full if config.get("local_rope_theta") is None else real(config, "local_rope_theta")
+        return {kind: read_real(parts.get(kind, {}), "rope_theta") for kind in ("full_attention", "sliding_attention")}
+    full = read_real(config, "global_rope_theta")
+    local = full if config.get("local_rope_theta") is None else read_real(config, "local_rope_theta")
     return {"full_attention": full, "sliding_attention": local}
 
 
-def every(config: Config) -> int:
+def read_interval(config: Config) -> int:
     """A layer whose number this divides is global."""
     listed = config.get("layer_types")
     if not isinstance(listed, list):
-        return whole(config, "global_attn_every_n_layers")
+        return read_whole(config, "global_attn_every_n_layers")
     count = len(listed)
     for step in range(1, count + 1):
         if listed == ["sliding_attention" if index % step else "full_attention" for index in range(count)]:
@@ -142,13 +142,13 @@ def read_config(kind: Kind, config: Config, added: Mapping[str, int], name: str)
     """config.json to a specification; ``added`` maps the tokenizer's added tokens to their ids."""
     shape = kind.read(config)
     bos, end, pad, mask = (added.get(kind.marks[role]) for role in ("bos", "end", "pad", "mask"))
-    padding = token(config, "pad_token_id", pad, shape)
+    padding = read_token(config, "pad_token_id", pad, shape)
     return ModelSpec(
         name=name,
         family=kind.family,
         shape=shape,
-        mask_id=token(config, "mask_token_id", mask, shape),
-        eos_ids=unique(end, padding),
+        mask_id=read_token(config, "mask_token_id", mask, shape),
+        eos_ids=drop_repeats(end, padding),
         bos_id=bos,
         pad_id=padding,
         shift=False,
@@ -195,7 +195,7 @@ BERT_MARKS = {"bos": "[CLS]", "end": "[SEP]", "pad": "[PAD]", "mask": "[MASK]"}
 ROBERTA_MARKS = {"bos": "<s>", "end": "</s>", "pad": "<pad>", "mask": "<mask>"}
 
 
-def embeddings(prefix: str) -> dict[str, str]:
+def name_embeddings(prefix: str) -> dict[str, str]:
     """The names of BERT's tables of embeddings."""
     stem = f"{prefix}.embeddings"
     return {
@@ -236,7 +236,7 @@ ROWS = (
         "BERT",
         BERT_MARKS,
         EncoderNames(
-            top=embeddings("bert") | {"head_dense": f"{TRANSFORM}.dense", "head_norm": f"{TRANSFORM}.LayerNorm"},
+            top=name_embeddings("bert") | {"head_dense": f"{TRANSFORM}.dense", "head_norm": f"{TRANSFORM}.LayerNorm"},
             layer="bert.encoder.layer.{}",
             in_layer=BERT_LAYER,
             head_bias="cls.predictions.bias",
@@ -258,7 +258,7 @@ ROWS = (
         "RoBERTa",
         ROBERTA_MARKS,
         EncoderNames(
-            top=embeddings("roberta") | {"head_dense": "lm_head.dense", "head_norm": "lm_head.layer_norm"},
+            top=name_embeddings("roberta") | {"head_dense": "lm_head.dense", "head_norm": "lm_head.layer_norm"},
             layer="roberta.encoder.layer.{}",
             in_layer=BERT_LAYER,
             head_bias="lm_head.bias",
@@ -275,7 +275,7 @@ ROWS = (
         "ALBERT",
         BERT_MARKS,
         EncoderNames(
-            top=embeddings("albert")
+            top=name_embeddings("albert")
             | {"embed_proj": "albert.encoder.embedding_hidden_mapping_in"}
             | {"head_dense": "predictions.dense", "head_norm": "predictions.LayerNorm"},
             layer="albert.encoder.albert_layer_groups.{}.albert_layers.0",

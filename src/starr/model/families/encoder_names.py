@@ -38,12 +38,12 @@ class EncoderNames:
         kind = shape.encoder
         for index in range((kind.groups if kind else 0) or shape.layers):
             made += self.within(shape, index)
-        return [Part(as_found(part.tensor, found), part.parameter, rows=part.rows) for part in made]
+        return [Part(choose_name(part.tensor, found), part.parameter, rows=part.rows) for part in made]
 
     def tops(self, shape: Shape) -> Iterator[Part]:
         """Those outside the layers."""
         for ours, theirs in self.top.items():
-            for ending in endings(ours, shape):
+            for ending in list_endings(ours, shape):
                 yield Part(theirs + ending, ours + ending)
 
     def within(self, shape: Shape, index: int) -> Iterator[Part]:
@@ -52,7 +52,7 @@ class EncoderNames:
         for own, other in self.in_layer.items():
             if own == "input_norm" and index == 0:
                 continue
-            for ending in endings(own, shape):
+            for ending in list_endings(own, shape):
                 yield Part(f"{theirs}.{other}{ending}", f"{ours}.{own}{ending}")
         sizes = {"attention": shape.width, "mlp": shape.mlp_width}
         for other, owns in self.fused.items():
@@ -71,13 +71,13 @@ class EncoderNames:
         return tensor.startswith(self.spare)
 
 
-def endings(ours: str, shape: Shape) -> tuple[str, ...]:
+def list_endings(ours: str, shape: Shape) -> tuple[str, ...]:
     """Which parameters one of our modules has."""
     table = ours in ("embed", "position", "token_type")
     return (".weight",) if table or (shape.encoder and shape.encoder.modern) else (".weight", ".bias")
 
 
-def as_found(tensor: str, found: Collection[str]) -> str:
+def choose_name(tensor: str, found: Collection[str]) -> str:
     """The tensor's name, or its old one where a checkpoint has that."""
     for new, old in OLD.items():
         renamed = tensor.removesuffix(new) + old

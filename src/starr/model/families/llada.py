@@ -7,7 +7,7 @@ from typing import Any
 
 from starr.model.families.base import Family
 from starr.model.families.names import Names, make_spec
-from starr.model.files.config import Config, checked, real, require, whole
+from starr.model.files.config import Config, check_shape, read_real, read_whole, require
 from starr.model.network.shape import Shape
 from starr.model.spec import ModelSpec
 from starr.model.text import chat
@@ -57,22 +57,22 @@ NAMES = Names(
 def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpec:
     """config.json to a specification; ``added`` maps the tokenizer's added tokens to their ids."""
     require(config, FIXED)
-    heads = whole(config, "n_heads")
-    width = whole(config, "d_model")
+    heads = read_whole(config, "n_heads")
+    width = read_whole(config, "d_model")
     shape = Shape(
-        vocab_size=whole(config, "embedding_size", whole(config, "vocab_size")),
+        vocab_size=read_whole(config, "embedding_size", read_whole(config, "vocab_size")),
         width=width,
-        layers=whole(config, "n_layers"),
+        layers=read_whole(config, "n_layers"),
         heads=heads,
-        kv_heads=whole(config, "n_kv_heads", 1 if config.get("multi_query_attention") else heads),
-        mlp_width=whole(config, "mlp_hidden_size", width * whole(config, "mlp_ratio", 4)),
-        rope_theta=real(config, "rope_theta"),
-        norm_eps=real(config, "rms_norm_eps", 1.0),
+        kv_heads=read_whole(config, "n_kv_heads", 1 if config.get("multi_query_attention") else heads),
+        mlp_width=read_whole(config, "mlp_hidden_size", width * read_whole(config, "mlp_ratio", 4)),
+        rope_theta=read_real(config, "rope_theta"),
+        norm_eps=read_real(config, "rms_norm_eps", 1.0),
         qkv_bias=bool(config.get("include_qkv_bias")),
         tied=bool(config.get("weight_tying")),
-        max_length=whole(config, "max_sequence_length"),
+        max_length=read_whole(config, "max_sequence_length"),
     )
-    return make_spec(NAMES, "llada", name, checked(shape), config, added)
+    return make_spec(NAMES, "llada", name, check_shape(shape), config, added)
 
 
 def write_config(spec: ModelSpec) -> dict[str, Any]:

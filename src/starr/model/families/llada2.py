@@ -11,8 +11,8 @@ from typing import Any
 from starr.errors import LoadError
 from starr.model.families.base import Family
 from starr.model.families.names import Names, make_spec
-from starr.model.families.qwen import checked_routing, read_shape, write_shape
-from starr.model.files.config import Config, real, require, whole
+from starr.model.families.qwen import check_routing, read_shape, write_shape
+from starr.model.files.config import Config, read_real, read_whole, require
 from starr.model.network.shape import Routing, Shape
 from starr.model.spec import Habits, ModelSpec
 
@@ -60,37 +60,38 @@ def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpe
             hint="LLaDA2.0 and 2.1 are supported.",
         )
     require(config, FIXED)
-    shape = read_shape(config, qk_norm=True, routing=read_routing(config), rotary_dim=rotary_dim(config))
-    block = whole(config, "block_size", BLOCK)
+    shape = read_shape(config, qk_norm=True, routing=read_routing(config), rotary_dim=read_rotary_dim(config))
+    block = read_whole(config, "block_size", BLOCK)
     return make_spec(NAMES, "llada2", name, shape, config, added, block, EDIT if "2.1" in name else THRESHOLD)
 
 
 def read_routing(config: Config) -> Routing:
     """How LLaDA2 chooses experts, from its config."""
-    inner = whole(config, "moe_intermediate_size")
+    inner = read_whole(config, "moe_intermediate_size")
     first = config.get("first_k_dense_replace")
     if type(first) is not int or first < 0:
         raise LoadError(f"config.json: first_k_dense_replace must be a whole number, not {first!r}.")
     routing = Routing(
-        experts=whole(config, "num_experts"),
-        chosen=whole(config, "num_experts_per_tok"),
+        experts=read_whole(config, "num_experts"),
+        chosen=read_whole(config, "num_experts_per_tok"),
         width=inner,
         router="sigmoid",
         normalised=True,
-        scale=real(config, "routed_scaling_factor"),
+        scale=read_real(config, "routed_scaling_factor"),
         bias=True,
-        groups=whole(config, "n_group"),
-        open_groups=whole(config, "topk_group"),
-        shared_width=inner * whole(config, "num_shared_experts"),
+        groups=read_whole(config, "n_group"),
+        open_groups=read_whole(config, "topk_group"),
+        shared_width=inner * read_whole(config, "num_shared_experts"),
         first=first,
     )
-    return checked_routing(routing)
+    return check_routing(routing)
 
 
-def rotary_dim(config: Config) -> int:
+def read_rotary_dim(config: Config) -> int:
     """Rotated entries of a head: the factor decides, and ``rotary_dim`` must say the same where it is given."""
-    head = whole(config, "head_dim", whole(config, "hidden_size") // whole(config, "num_attention_heads"))
-    found = int(head * real(config, "partial_rotary_factor"))
+    even = read_whole(config, "hidden_size") // read_whole(config, "num_attention_heads")
+    head = read_whole(config, "head_dim", even)
+    found = int(head * read_real(config, "partial_rotary_factor"))
     require(config, {"rotary_dim": found})
     return found
 
@@ -103,14 +104,14 @@ def write_config(spec: ModelSpec) -> dict[str, Any]:
         "model_type": "llada2_moe",
         **write_shape(spec),
         **FIXED,
-        **written_routing(shape),
+        **write_routing(shape),
         "block_size": spec.block_length,
         "rotary_dim": shape.rotary_width,
         "partial_rotary_factor": shape.rotary_width / shape.head_width,
     }
 
 
-def written_routing(shape: Shape) -> dict[str, Any]:
+def write_routing(shape: Shape) -> dict[str, Any]:
     """The same as its config holds it."""
     routing = shape.routing
     if routing is None:

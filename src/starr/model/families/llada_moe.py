@@ -14,7 +14,7 @@ from starr.errors import LoadError
 from starr.model.families.base import Family
 from starr.model.families.names import QWEN, make_spec
 from starr.model.families.qwen import read_shape, read_softmax_routing, write_shape
-from starr.model.files.config import Config, real, require
+from starr.model.files.config import Config, read_real, require
 from starr.model.spec import ModelSpec
 
 NAMES = replace(QWEN, mask_id=156895, bos="<|startoftext|>", ends=("<|role_end|>",), router_bias="mlp.expert_bias")
@@ -31,7 +31,7 @@ def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpe
     routing = replace(routing, bias=bool(config.get("moe_router_enable_expert_bias")))
     sizes = {"intermediate_size": routing.width, "tie_word_embeddings": False, **config}
     shape = read_shape(sizes, qk_norm=True, routing=routing)
-    share = real(config, "partial_rotary_factor") if config.get("partial_rotary_factor") is not None else 1.0
+    share = read_real(config, "partial_rotary_factor") if config.get("partial_rotary_factor") is not None else 1.0
     if share < 1:
         shape = replace(shape, rotary_dim=int(shape.head_width * share))
     return make_spec(NAMES, "llada_moe", name, shape, config, added)

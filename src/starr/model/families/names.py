@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from starr.model.files.config import Config, token, unique
+from starr.model.files.config import Config, drop_repeats, read_token
 from starr.model.network.shape import Shape
 from starr.model.spec import Habits, ModelSpec
 
@@ -68,7 +68,7 @@ class Names:
 
     def parts(self, shape: Shape, found: Collection[str] = ()) -> list[Part]:
         """See ``TensorNames``; experts are stored in two layouts."""
-        return parts_of(self, shape, stacked=any(key.endswith("experts.gate_proj") for key in found))
+        return list_parts(self, shape, stacked=any(key.endswith("experts.gate_proj") for key in found))
 
     def copies(self, shape: Shape) -> Mapping[str, str]:
         """See ``TensorNames``."""
@@ -110,14 +110,14 @@ def make_spec(
     habits: Habits | None = None,
 ) -> ModelSpec:
     """``config`` says which tokens mask, end and pad; what it leaves out is found by name among the added tokens."""
-    eos = token(config, "eos_token_id", added.get("<|endoftext|>"), shape)
-    pad = token(config, "pad_token_id", eos, shape)
+    eos = read_token(config, "eos_token_id", added.get("<|endoftext|>"), shape)
+    pad = read_token(config, "pad_token_id", eos, shape)
     return ModelSpec(
         name=name,
         family=family,
         shape=shape,
-        mask_id=token(config, "mask_token_id", added.get(names.mask, names.mask_id), shape),
-        eos_ids=unique(eos, *map(added.get, names.ends), pad),
+        mask_id=read_token(config, "mask_token_id", added.get(names.mask, names.mask_id), shape),
+        eos_ids=drop_repeats(eos, *map(added.get, names.ends), pad),
         bos_id=added.get(names.bos),
         pad_id=pad,
         shift=names.shift,
@@ -127,23 +127,23 @@ def make_spec(
     )
 
 
-def parts_of(names: Names, shape: Shape, stacked: bool = False) -> list[Part]:
+def list_parts(names: Names, shape: Shape, stacked: bool = False) -> list[Part]:
     """Every tensor of a checkpoint with its place in ``Transformer``; ``stacked`` is the second layout of experts."""
     tops = [Part(f"{theirs}.weight", f"{ours}.weight") for ours, theirs in names.top.items()]
     found = [part for part in tops if not (shape.tied and part.parameter == "lm_head.weight")]
     for index in range(shape.layers):
-        found += layer_parts(names, shape, index, stacked)
+        found += list_layer_parts(names, shape, index, stacked)
     return found
 
 
-def layer_parts(names: Names, shape: Shape, index: int, stacked: bool) -> Iterator[Part]:
+def list_layer_parts(names: Names, shape: Shape, index: int, stacked: bool) -> Iterator[Part]:
     """Those of one layer."""
     ours, theirs = f"layers.{index}", names.layer.format(index)
     for own, other in {**names.in_layer, **(names.qk_norms if shape.qk_norm else {})}.items():
         if own == "attention.qkv":
-            yield from fused(f"{theirs}.{other}.weight", ours, shape)
+            yield from split_fused(f"{theirs}.{other}.weight", ours, shape)
         elif own == "mlp" and shape.routed(index):
-            yield from expert_parts(names, shape, f"{ours}.mlp", theirs, stacked)
+            yield from list_expert_parts(names, shape, f"{ours}.mlp", theirs, stacked)
         elif own == "mlp":
             yield from (Part(f"{theirs}.{other}.{p}.weight", f"{ours}.mlp.{p}.weight") for p in PROJECTIONS)
         else:
@@ -152,7 +152,7 @@ def layer_parts(names: Names, shape: Shape, index: int, stacked: bool) -> Iterat
                 yield Part(f"{theirs}.{other}.bias", f"{ours}.{own}.bias")
 
 
-def fused(tensor: str, layer: str, shape: Shape) -> Iterator[Part]:
+def split_fused(tensor: str, layer: str, shape: Shape) -> Iterator[Part]:
     """Query rows, then key rows, then value rows, each head after head."""
     end = 0
     for letter, heads in (("q", shape.heads), ("k", shape.kv_heads), ("v", shape.kv_heads)):
@@ -160,7 +160,7 @@ def fused(tensor: str, layer: str, shape: Shape) -> Iterator[Part]:
         yield Part(tensor, f"{layer}.attention.{letter}_proj.weight", rows=(start, end))
 
 
-def expert_parts(names: Names, shape: Shape, ours: str, theirs: str, stacked: bool) -> Iterator[Part]:
+def list_expert_parts(names: Names, shape: Shape, ours: str, theirs: str, stacked: bool) -> Iterator[Part]:
     """The router, its bias, every expert and the shared one."""
     routing = shape.routing
     if routing is None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from starr.errors import LoadError
-from starr.model.files.config import Config, checked, flag, real, require, whole
+from starr.model.files.config import Config, check_shape, read_flag, read_real, read_whole, require
 from starr.model.network.shape import Routing, Shape, Yarn
 from starr.model.spec import ModelSpec
 
@@ -36,24 +36,24 @@ def read_shape(config: Config, **switches: Any) -> Shape:
     write it.
     """
     require(config, FIXED)
-    sizes = {ours: whole(config, theirs) for theirs, ours in SIZES.items()}
-    head_dim = None if config.get("head_dim") is None else whole(config, "head_dim")
+    sizes = {ours: read_whole(config, theirs) for theirs, ours in SIZES.items()}
+    head_dim = None if config.get("head_dim") is None else read_whole(config, "head_dim")
     fields: dict[str, Any] = {
         **sizes,
-        "kv_heads": whole(config, "num_key_value_heads", sizes["heads"]),
+        "kv_heads": read_whole(config, "num_key_value_heads", sizes["heads"]),
         "head_dim": None if head_dim and head_dim * sizes["heads"] == sizes["width"] else head_dim,
-        "rope_theta": real(rope(config), "rope_theta"),
-        "norm_eps": real(config, "rms_norm_eps", 1.0),
-        "tied": flag(config, "tie_word_embeddings"),
+        "rope_theta": read_real(find_rotary_keys(config), "rope_theta"),
+        "norm_eps": read_real(config, "rms_norm_eps", 1.0),
+        "tied": read_flag(config, "tie_word_embeddings"),
         "rope_float32": False,
         "yarn": (yarn := read_yarn(config)),
     }
-    if yarn is not None and rope(config).get("llama_4_scaling_beta"):
+    if yarn is not None and find_rotary_keys(config).get("llama_4_scaling_beta"):
         fields["max_length"] = min(sizes["max_length"], yarn.original)
-    return checked(Shape(**{**fields, **switches}))
+    return check_shape(Shape(**{**fields, **switches}))
 
 
-def rope(config: Config) -> Config:
+def find_rotary_keys(config: Config) -> Config:
     """Where the rotary keys stand."""
     inside = config.get("rope_parameters")
     return {**config, **inside} if isinstance(inside, Mapping) else config
@@ -76,26 +76,26 @@ def read_yarn(config: Config) -> Yarn | None:
     if kind != "yarn":
         raise LoadError(f"config.json: rope_type={kind!r} is not supported, only 'default' and 'yarn' are.")
     require(given, {"truncate": True})
-    factor = real(given, "factor")
+    factor = read_real(given, "factor")
     return Yarn(
         factor=factor,
-        original=whole(given, "original_max_position_embeddings"),
-        beta_fast=real({"beta_fast": 32.0, **given}, "beta_fast"),
-        beta_slow=real({"beta_slow": 1.0, **given}, "beta_slow"),
-        attention=yarn_attention(given, factor),
+        original=read_whole(given, "original_max_position_embeddings"),
+        beta_fast=read_real({"beta_fast": 32.0, **given}, "beta_fast"),
+        beta_slow=read_real({"beta_slow": 1.0, **given}, "beta_slow"),
+        attention=compute_yarn_attention(given, factor),
     )
 
 
-def yarn_attention(given: Config, factor: float) -> float:
+def compute_yarn_attention(given: Config, factor: float) -> float:
     """By how much cosines and sines are multiplied."""
     if given.get("attention_factor") is not None:
-        return real(given, "attention_factor")
+        return read_real(given, "attention_factor")
 
     def scale(weight: float) -> float:
         return 1.0 if factor <= 1 else 0.1 * weight * math.log(factor) + 1.0
 
     if given.get("mscale") and given.get("mscale_all_dim"):
-        return scale(real(given, "mscale")) / scale(real(given, "mscale_all_dim"))
+        return scale(read_real(given, "mscale")) / scale(read_real(given, "mscale_all_dim"))
     return scale(1.0)
 
 
@@ -103,15 +103,15 @@ def read_softmax_routing(config: Config, width_key: str, normalised: bool) -> Ro
     """The experts of Qwen3-MoE's and LLaDA-MoE's configs: every layer has them."""
     require(config, {"decoder_sparse_step": 1, "mlp_only_layers": []})
     routing = Routing(
-        experts=whole(config, "num_experts"),
-        chosen=whole(config, "num_experts_per_tok"),
-        width=whole(config, width_key),
+        experts=read_whole(config, "num_experts"),
+        chosen=read_whole(config, "num_experts_per_tok"),
+        width=read_whole(config, width_key),
         normalised=normalised,
     )
-    return checked_routing(routing)
+    return check_routing(routing)
 
 
-def checked_routing(routing: Routing) -> Routing:
+def check_routing(routing: Routing) -> Routing:
     """``routing`` itself, if its numbers fit together."""
     within = routing.experts // routing.groups * routing.open_groups
     if routing.experts % routing.groups or routing.open_groups > routing.groups or routing.chosen > within:

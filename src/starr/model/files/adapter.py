@@ -10,7 +10,7 @@ import torch
 
 from starr.errors import LoadError
 from starr.model.families.names import TensorNames
-from starr.model.files.config import flag, read_json, real, whole
+from starr.model.files.config import read_flag, read_json, read_real, read_whole
 from starr.model.files.weights import open_weights, read_headers, weight_files
 from starr.model.network.shape import Shape
 from starr.model.network.transformer import Transformer
@@ -48,9 +48,9 @@ def find_adapter(folder: Path) -> Adapter | None:
     base = config.get("base_model_name_or_path")
     if not isinstance(base, str) or not base:
         raise LoadError(f"{CONFIG} names no base_model_name_or_path.", hint="Write the base model's folder or hub id.")
-    rank = whole(config, "r")
-    rooted = config.get("use_rslora") is not None and flag(config, "use_rslora")
-    return Adapter(folder, base, real(config, "lora_alpha") / (math.sqrt(rank) if rooted else rank))
+    rank = read_whole(config, "r")
+    rooted = config.get("use_rslora") is not None and read_flag(config, "use_rslora")
+    return Adapter(folder, base, read_real(config, "lora_alpha") / (math.sqrt(rank) if rooted else rank))
 
 
 def merge(net: Transformer, adapter: Adapter, names: TensorNames, shape: Shape) -> None:

@@ -42,7 +42,7 @@ def read_json(path: Path) -> dict[str, Any]:
     return data
 
 
-def whole(config: Config, key: str, default: int | None = None) -> int:
+def read_whole(config: Config, key: str, default: int | None = None) -> int:
     """A whole number >= 1 under ``key``; null counts as absent, and absent takes ``default`` if there is one."""
     value = config.get(key)
     value = default if value is None else value
@@ -51,7 +51,7 @@ def whole(config: Config, key: str, default: int | None = None) -> int:
     return value
 
 
-def real(config: Config, key: str, most: float = MOST_REAL) -> float:
+def read_real(config: Config, key: str, most: float = MOST_REAL) -> float:
     """A number from LEAST_REAL to ``most`` under ``key``."""
     value = config.get(key)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not LEAST_REAL <= value <= most:
@@ -60,7 +60,7 @@ def real(config: Config, key: str, most: float = MOST_REAL) -> float:
     return float(value)
 
 
-def flag(config: Config, key: str) -> bool:
+def read_flag(config: Config, key: str) -> bool:
     """True or false under ``key``, which must be there."""
     value = config.get(key)
     if not isinstance(value, bool):
@@ -69,14 +69,14 @@ def flag(config: Config, key: str) -> bool:
 
 
 def require(config: Config, rules: Mapping[str, object]) -> None:
-    """Refuse variants the transformer does not compute: a key may be absent, null or exactly the given value."""
+    """Refuse variants that the transformer does not compute: a key may be absent, null or exactly the given value."""
     for key, only in rules.items():
         value = config.get(key)
         if value is not None and value != only:
             raise LoadError(f"config.json: {key}={value!r} is not supported, only {only!r} is.")
 
 
-def token(config: Config, key: str, fallback: int | None, shape: Shape) -> int:
+def read_token(config: Config, key: str, fallback: int | None, shape: Shape) -> int:
     """The token id under ``key`` (the first, where a list is given), else ``fallback``; always below vocab_size."""
     value = config.get(key)
     if isinstance(value, list) and value:
@@ -87,8 +87,8 @@ def token(config: Config, key: str, fallback: int | None, shape: Shape) -> int:
     return value
 
 
-def checked(shape: Shape) -> Shape:
-    """``shape`` itself, if its heads divide its width evenly."""
+def check_shape(shape: Shape) -> Shape:
+    """Return ``shape`` if its heads divide its width evenly."""
     uneven = shape.head_dim is None and shape.width % shape.heads
     if uneven or shape.rotary_width % 2 or shape.rotary_width > shape.head_width or shape.heads % shape.kv_heads:
         raise LoadError(
@@ -98,6 +98,6 @@ def checked(shape: Shape) -> Shape:
     return shape
 
 
-def unique(*ids: int | None) -> tuple[int, ...]:
-    """The ids given, in order, without None and repetitions."""
+def drop_repeats(*ids: int | None) -> tuple[int, ...]:
+    """Return the ids in order, without None and repetitions."""
     return tuple(dict.fromkeys(i for i in ids if i is not None))

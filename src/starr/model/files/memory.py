@@ -1,6 +1,6 @@
-"""What a model needs before it is loaded: weights, the largest tensor on its way, one forward; and what there is.
+"""The memory that a model needs (weights, the largest tensor while loading, one forward), and the memory that is free.
 
-Counted from the files' headers alone, so that a model that does not fit is refused in a second instead of swapping.
+The files' headers give the sizes, so that a model that does not fit is refused in a second instead of swapping.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from pathlib import Path
 import torch
 
 from starr.errors import LoadError, counted
-from starr.model.files.weights import StoredTensor, read_headers, weight_files
+from starr.model.files.weights import FLOATS, StoredTensor, read_headers, weight_files
 from starr.model.network.shape import Shape
 
-BYTES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
 POSITIONS = 1024  # of the forward that must fit, by default
 PROMPT = 256  # positions of a prompt before a canvas
-GROUPS = (  # where control groups stand, version 2 and 1, and the names of limit and use
+GROUPS = (  # folders of control groups, version 2 and 1, and the names of limit and use
     ("", "sys/fs/cgroup", "memory.max", "memory.current"),
     ("memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
 )
@@ -30,7 +29,7 @@ CHUNK = 256  # rows of logits at a time, in float32
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a forward is asked to hold: this many rows of a canvas; 0 if not known."""
+    """The size of a forward: this many rows of a canvas; 0 if not known."""
 
     rows: int = 1
     canvas: int = 0
@@ -55,28 +54,28 @@ class Need:
 
 
 def need(found: Mapping[str, StoredTensor], shape: Shape, size: int, room: Room | None = None) -> Need:
-    """What a checkpoint with these tensors takes in numbers of ``size`` bytes, with one forward."""
+    """Count what a checkpoint with these tensors takes in numbers of ``size`` bytes, with one forward."""
     counts = [math.prod(entry.shape) for entry in found.values()]
-    stored = [count * BYTES.get(entry.dtype, 8) for count, entry in zip(counts, found.values(), strict=True)]
+    stored = [count * FLOATS.get(entry.dtype, 8) for count, entry in zip(counts, found.values(), strict=True)]
     each = size * (8 * shape.width + 3 * shape.mlp_width + 2 * shape.layers * shape.kv_heads * shape.head_width)
     forward = (room or Room()).positions(shape.max_length) * each + 2 * 4 * CHUNK * shape.vocab_size
     return Need(sum(counts) * size, max(stored, default=0), forward)
 
 
 def available(device: torch.device) -> int | None:
-    """Bytes that are free on the device, or in memory within the control group's limit; None where that is unknown."""
+    """Read the bytes free on the device, or in memory within the control group's limit; None where that is unknown."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     found = []
     with suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text().splitlines()
         found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    found += left_in_groups()
+    found += read_group_room()
     return min(found) if found else None
 
 
-def left_in_groups(root: Path = Path("/")) -> list[int]:
-    """Bytes left in this process's control group and in every one around it, where they have a limit."""
+def read_group_room(root: Path = Path("/")) -> list[int]:
+    """Read the bytes left in this process's control group and in every group around it that has a limit."""
     lines: list[str] = []
     with suppress(OSError):
         lines = (root / "proc/self/cgroup").read_text().splitlines()
@@ -85,9 +84,9 @@ def left_in_groups(root: Path = Path("/")) -> list[int]:
     for kind, top, limit, used in GROUPS:
         inner = Path(paths.get(kind, "/"))
         for group in (inner, *inner.parents):
-            place = root / top / group.relative_to("/")
+            folder = root / top / group.relative_to("/")
             with suppress(OSError, ValueError):  # no such group, or a limit of "max"
-                found.append(int((place / limit).read_text()) - int((place / used).read_text()))
+                found.append(int((folder / limit).read_text()) - int((folder / used).read_text()))
     return found
 
 
@@ -101,20 +100,19 @@ def check_memory(
         raise LoadError(f"config.json has {shape.layers} layers, the files only {len(found)} tensors.")
     free = available(device)
     name = str(dtype).removeprefix("torch.")
-    size = DTYPES.get(name, 4)
-    asked = need(found, shape, size, room).total
-    if free is None or asked <= free:
+    wanted = need(found, shape, dtype.itemsize, room).total
+    if free is None or wanted <= free:
         return
     where = "of GPU memory are" if device.type == "cuda" else "are"
     rows = f" for {counted(room.rows, 'row')} of {counted(room.canvas, 'position')}" if room.canvas else ""
     raise LoadError(
-        f"The model needs {gigabytes(asked)} in {name}{rows}, {gigabytes(free)} {where} free.",
-        hint=nearest(found, shape, size, room, free),
+        f"The model needs {gigabytes(wanted)} in {name}{rows}, {gigabytes(free)} {where} free.",
+        hint=suggest_setting(found, shape, dtype.itemsize, room, free),
     )
 
 
-def nearest(found: Mapping[str, StoredTensor], shape: Shape, size: int, room: Room, free: int) -> str:
-    """The smallest change that fits: half precision, then fewer rows, then both."""
+def suggest_setting(found: Mapping[str, StoredTensor], shape: Shape, size: int, room: Room, free: int) -> str:
+    """Suggest the smallest change that fits: half precision, then fewer rows, then both."""
     smaller = need(found, shape, 2, room).total
     if size > 2 and smaller <= free:
         return f"--dtype bfloat16 needs {gigabytes(smaller)}."

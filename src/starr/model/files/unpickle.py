@@ -10,13 +10,13 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import suppress
 from pathlib import Path
 
 from starr.errors import InputError, LoadError
-from starr.model.files.config import read_json
-from starr.model.files.convert import write_whole
+from starr.model.child import child_environment, limit_memory
 from starr.model.files.hub import TOKENIZER_FILES
+from starr.model.files.output import write_whole
+from starr.model.files.weights import list_shards
 
 SINGLE, INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 SECONDS = 900  # for one file
@@ -25,8 +25,8 @@ KEPT = ("config.json", "generation_config.json", *TOKENIZER_FILES)
 
 
 def convert_folder(source: Path, target: Path) -> list[Path]:
-    """Write a folder of safetensors with the weights of a folder of pickles; the files that were written."""
-    files = pickle_files(source)
+    """Write the weights of a folder of pickles as a folder of safetensors; return the files written."""
+    files = list_pickles(source)
     if source.resolve() == target.resolve() or list(target.glob("*.safetensors")):
         raise InputError(f"{target} holds a model already.", hint="Name an empty folder.", param="out")
     target.mkdir(parents=True, exist_ok=True)
@@ -42,25 +42,19 @@ def convert_folder(source: Path, target: Path) -> list[Path]:
     return made
 
 
-def pickle_files(folder: Path) -> list[Path]:
-    """The weight files of a folder: those its index names, or the one there is."""
-    names = [SINGLE]
-    if (folder / INDEX).exists():
-        listed = read_json(folder / INDEX).get("weight_map")
-        if not isinstance(listed, dict) or not all(Path(str(name)).name == name for name in listed.values()):
-            raise LoadError(f"{folder / INDEX} has no weight_map of plain file names.")
-        names = sorted(set(listed.values()))
-    for name in names:
-        if not (folder / name).is_file():
-            raise LoadError(f"{folder} has no {name}.", hint="Only PyTorch's .bin files are converted.")
-    return [folder / name for name in names]
+def list_pickles(folder: Path) -> list[Path]:
+    """List the weight files of a folder: those of its index, or the single one."""
+    files = list_shards(folder / INDEX) if (folder / INDEX).exists() else [folder / SINGLE]
+    for file in files:
+        if not file.is_file():
+            raise LoadError(f"{folder} has no {file.name}.", hint="Only PyTorch's .bin files are converted.")
+    return files
 
 
 def convert_file(source: Path, target: Path) -> None:
     """Let the child convert one file; LoadError in one line where it cannot."""
-    paths = os.pathsep.join(part for part in sys.path if part)
     command = [sys.executable, "-m", "starr.model.files.unpickle", str(source), str(target)]
-    env = os.environ | {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
+    env = child_environment() | {"OMP_NUM_THREADS": "1"}
     try:
         child = subprocess.run(command, capture_output=True, encoding="utf8", env=env, timeout=SECONDS, check=False)
     except subprocess.TimeoutExpired:
@@ -71,12 +65,8 @@ def convert_file(source: Path, target: Path) -> None:
 
 
 def main(source: str, target: str) -> None:
-    """The child: weights in, safetensors out; what is no floating number is left out, as buffers of positions are."""
-    with suppress(ImportError):  # not on every system
-        import resource
-
-        memory = 4 * os.path.getsize(source) + SPARE
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    """Convert a file, in the child; leave out tensors that are no floating numbers, such as buffers of positions."""
+    limit_memory(4 * os.path.getsize(source) + SPARE)
     import torch
     from safetensors.torch import save_file
 

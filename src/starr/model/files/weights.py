@@ -56,7 +56,7 @@ def load_weights(
     architecture: str = "the config",
     progress: Progress | None = None,
 ) -> Transformer:
-    """The network of ``folder``, frozen and in eval mode; ``names`` are the checkpoint's tensor names."""
+    """Build the network of ``folder``, frozen and in eval mode; ``names`` are the checkpoint's tensor names."""
     with torch.device("meta"):
         net = make_network(shape)
     stored = read_headers(weight_files(folder))
@@ -65,10 +65,10 @@ def load_weights(
         check_kind(found, shape, names, architecture)
     parts = names.parts(shape, found)
     copies = {tensor: name for tensor, name in names.copies(shape).items() if tensor in found}
-    sizes = tensor_sizes(net, parts)
+    sizes = list_shapes(net, parts)
     check_entries(found, sizes | {tensor: tuple(net.get_parameter(name).shape) for tensor, name in copies.items()})
     filler, done = Filler(net, parts, device, dtype), 0
-    for keys in runs(found):
+    for keys in group_by_file(found):
         with open_weights(found[keys[0]].file) as shard:
             for key in keys:
                 filler.take(key, shard)
@@ -80,8 +80,8 @@ def load_weights(
     return net.eval().requires_grad_(False)
 
 
-def runs(found: Mapping[str, StoredTensor]) -> Iterator[list[str]]:
-    """The tensors in order, those of one file together as long as they have at most MAPPED bytes."""
+def group_by_file(found: Mapping[str, StoredTensor]) -> Iterator[list[str]]:
+    """Group tensors of one file, in order, up to MAPPED bytes."""
     run: list[str] = []
     held = 0
     for key, entry in found.items():
@@ -121,8 +121,8 @@ class Filler:
             stack.data[part.expert] = tensor.to(device=self.device, dtype=dtype)
 
 
-def tensor_sizes(net: Transformer, parts: list[Part]) -> dict[str, tuple[int, ...]]:
-    """What shape each tensor of the checkpoint must have."""
+def list_shapes(net: Transformer, parts: list[Part]) -> dict[str, tuple[int, ...]]:
+    """List the shape that each tensor of the checkpoint must have."""
     sizes: dict[str, tuple[int, ...]] = {}
     for part in parts:
         size = tuple(net.get_parameter(part.parameter).shape)
@@ -150,7 +150,7 @@ def check_kind(found: Mapping[str, StoredTensor], shape: Shape, names: Names, ar
 
 
 def check_copy(entry: StoredTensor, key: str, own: torch.Tensor) -> None:
-    """A stored head must be the embedding if config.json says that they are one; so with its bias."""
+    """Check that a stored copy of a tied parameter is equal to the parameter."""
     with open_weights(entry.file) as shard:
         copy = shard.get_tensor(key).to(device=own.device, dtype=own.dtype)
     if not torch.equal(copy, own):
@@ -161,28 +161,33 @@ def check_copy(entry: StoredTensor, key: str, own: torch.Tensor) -> None:
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """The checkpoint's files: those its index names, else model.safetensors, else every safetensors file there is."""
+    """List the checkpoint's files: those of its index, else model.safetensors, else every safetensors file."""
     if (folder / INDEX).exists():
-        listed = read_json(folder / INDEX).get("weight_map")
-        if not isinstance(listed, dict) or not all(Path(str(name)).name == name for name in listed.values()):
-            raise LoadError(f"{folder / INDEX} has no weight_map of plain file names.")
-        files = [folder / name for name in sorted(set(listed.values()))]
+        files = list_shards(folder / INDEX)
     elif (folder / "model.safetensors").exists():
         files = [folder / "model.safetensors"]
     else:
         files = sorted(folder.glob("*.safetensors"))
     if not files:
-        raise no_weights(folder)
+        raise explain_missing(folder)
     for file in files:
         if file.exists() and not file.is_file():
             raise LoadError(f"{file} is not a regular file.")
         if not file.exists():
-            raise LoadError(f"Shard {file.name} is missing in {folder}.", hint="Copy or download it again.")
+            raise LoadError(f"Shard {file.name} is missing in {folder}.", hint=AGAIN)
     return files
 
 
-def no_weights(folder: Path) -> LoadError:
-    """Why there is nothing to load: only pickles, which can run code when read, or no weights at all."""
+def list_shards(index: Path) -> list[Path]:
+    """List the files that an index names."""
+    listed = read_json(index).get("weight_map")
+    if not isinstance(listed, dict) or not all(Path(str(name)).name == name for name in listed.values()):
+        raise LoadError(f"{index} has no weight_map of plain file names.")
+    return [index.with_name(name) for name in sorted(set(listed.values()))]
+
+
+def explain_missing(folder: Path) -> LoadError:
+    """Say why there is nothing to load: only pickles, which can run code when read, or no weights at all."""
     pickles = sorted(file.name for pattern in PICKLES for file in folder.glob(pattern))
     if pickles:
         return LoadError(f"{folder} holds a pickle checkpoint ({pickles[0]}); only safetensors are read.", hint=CONVERT)
@@ -190,7 +195,7 @@ def no_weights(folder: Path) -> LoadError:
 
 
 def open_weights(file: Path) -> Any:
-    """A safetensors file, opened; its own complaints become one line."""
+    """Open a safetensors file; its errors become one line."""
     try:
         return safe_open(str(file), framework="pt")
     except (OSError, RuntimeError) as error:  # torch raises the second where a file cannot be mapped
@@ -200,7 +205,7 @@ def open_weights(file: Path) -> Any:
 
 
 def read_headers(files: Iterable[Path]) -> dict[str, StoredTensor]:
-    """Every tensor the files hold; one that is there twice is refused."""
+    """Read the headers of files; a tensor in two files is refused."""
     found: dict[str, StoredTensor] = {}
     for file in files:
         for key, entry in read_header(file).items():
@@ -211,7 +216,7 @@ def read_headers(files: Iterable[Path]) -> dict[str, StoredTensor]:
 
 
 def read_header(file: Path) -> dict[str, StoredTensor]:
-    """What one file says it holds, read without mapping it: that a model does not fit is known before it is touched."""
+    """Read the header of one file without mapping the file, so that memory is checked before the weights are read."""
     try:
         with file.open("rb") as data:
             first = data.read(8)
@@ -239,13 +244,13 @@ def read_header(file: Path) -> dict[str, StoredTensor]:
 
 
 def check_entries(found: Mapping[str, StoredTensor], sizes: Mapping[str, tuple[int, ...]]) -> None:
-    """Every needed tensor is there and no other, each of the right shape and a floating type."""
+    """Check that the needed tensors are there and no others, each of the right shape and a floating type."""
     missing = [key for key in sizes if key not in found]
     if missing:
-        raise LoadError(f"The checkpoint lacks {named(missing)}.", hint="Is config.json of the same model?")
+        raise LoadError(f"The checkpoint lacks {name_first(missing)}.", hint="Is config.json of the same model?")
     unknown = [key for key in found if key not in sizes]
     if unknown:
-        raise LoadError(f"The model has no place for {named(unknown)}.", hint="Is config.json of the same model?")
+        raise LoadError(f"The model has no place for {name_first(unknown)}.", hint="Is config.json of the same model?")
     for key, entry in found.items():
         if entry.shape != sizes[key]:
             raise LoadError(f"Tensor {key} in {entry.file.name} has shape {entry.shape}, not {sizes[key]}.")
@@ -256,6 +261,6 @@ def check_entries(found: Mapping[str, StoredTensor], sizes: Mapping[str, tuple[i
             )
 
 
-def named(keys: list[str]) -> str:
-    """The first key, and how many more."""
+def name_first(keys: list[str]) -> str:
+    """Name the first key, and say how many more there are."""
     return f"tensor {keys[0]}" + (f" and {len(keys) - 1} more" if len(keys) > 1 else "")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from starr.model.network.layers import Attention, Embedding, Layer, Linear
 from starr.model.network.shape import EncoderShape, Shape
-from starr.model.network.transformer import KVBuffer, Place, Transformer
+from starr.model.network.transformer import KVBuffer, Queries, Transformer
 
 
 def make_network(shape: Shape) -> Transformer:
@@ -94,38 +94,37 @@ class EncoderNetwork(Transformer):
         inner = self.head_norm(activate(self.head_dense(hidden), self.kind.activation))
         return F.linear(inner, self.embed.weight, self.head_bias)
 
-    def embedded(self, tokens: Tensor, place: Place, added: Tensor | None = None) -> Tensor:
+    def embed_tokens(self, tokens: Tensor, queries: Queries, added: Tensor | None = None) -> Tensor:
         """(B, Q, D): tokens, their type and their positions; ``added`` (B, Q, E) as in ``forward``."""
-        x: Tensor = super().embedded(tokens, place, added)
+        x: Tensor = super().embed_tokens(tokens, queries, added)
         if self.token_type is not None:
             x = x + self.token_type.weight[0]
         if self.position is not None:  # a spare column may stand one beyond the last position
-            x = x + self.position((place.positions + self.kind.offset).clamp(max=len(self.position.weight) - 1))
+            x = x + self.position((queries.positions + self.kind.offset).clamp(max=len(self.position.weight) - 1))
         x = self.embed_norm(x)
         return x if self.embed_proj is None else self.embed_proj(x)
 
-    def places(self, place: Place, buffer: KVBuffer | None) -> list[Place]:
+    def queries_per_layer(self, queries: Queries, buffer: KVBuffer | None) -> list[Queries]:
         """As in ``Transformer``; local layers see neighbours only and have a theta of their own."""
-        kind = self.kind
-        if not kind.window:
-            return super().places(place, buffer)
-        near = self.near(place, buffer)
-        return [near if index % kind.every else place for index in range(self.shape.layers)]
+        if not self.kind.window:
+            return super().queries_per_layer(queries, buffer)
+        near = self.narrow(queries, buffer)
+        return [near if index % self.kind.every else queries for index in range(self.shape.layers)]
 
-    def near(self, place: Place, buffer: KVBuffer | None) -> Place:
-        """The place with what is near alone; a query of padding, which nothing is near, sees what it saw."""
-        queries = keys = place.positions
-        if place.packing is not None:
-            queries = keys = torch.arange(place.packing.columns, device=queries.device)[None]
+    def narrow(self, queries: Queries, buffer: KVBuffer | None) -> Queries:
+        """Let each query see its neighbours only; a query of padding, which has none, sees what it saw."""
+        here = keys = queries.positions
+        if queries.packing is not None:
+            here = keys = torch.arange(queries.packing.columns, device=here.device)[None]
         elif buffer is not None:
-            keys = torch.arange(buffer.slots, device=queries.device)[None]
-        if place.keys is not None:
-            keys = place.keys
-            queries = keys if place.packing is not None else queries
-        close = ((queries[:, :, None] - keys[:, None, :]).abs() <= self.kind.window)[:, None]
-        if place.attend is not None:
-            seen = place.attend & close
-            close = seen | (place.attend & ~seen.any(dim=-1, keepdim=True))
+            keys = torch.arange(buffer.slots, device=here.device)[None]
+        if queries.keys is not None:
+            keys = queries.keys
+            here = keys if queries.packing is not None else here
+        close = ((here[:, :, None] - keys[:, None, :]).abs() <= self.kind.window)[:, None]
+        if queries.attend is not None:
+            seen = queries.attend & close
+            close = seen | (queries.attend & ~seen.any(dim=-1, keepdim=True))
         shape = replace(self.shape, rope_theta=self.kind.local_theta)
-        cos, sin = self.tables(place.positions, shape)
-        return replace(place, shape=shape, cos=cos, sin=sin, attend=close)
+        cos, sin = self.build_tables(queries.positions, shape)
+        return replace(queries, shape=shape, cos=cos, sin=sin, attend=close)

@@ -17,19 +17,19 @@ from starr.model.network.shape import Shape, Yarn
 
 
 class Linear(nn.Linear):
-    """Without random values on the meta device: drawing them there imports torch's compiler, seconds for nothing."""
+    """Draws no random weights on the meta device: drawing them there imports torch's compiler, which takes seconds."""
 
     def reset_parameters(self) -> None:
-        """Draw weights, but not on the meta device, where there are none."""
+        """Draw weights, but not on the meta device."""
         if not self.weight.is_meta:
             super().reset_parameters()
 
 
 class Embedding(nn.Embedding):
-    """As ``Linear``: no random values on the meta device."""
+    """Draws no random weights on the meta device, as ``Linear``."""
 
     def reset_parameters(self) -> None:
-        """Draw weights, but not on the meta device, where there are none."""
+        """Draw weights, but not on the meta device."""
         if not self.weight.is_meta:
             super().reset_parameters()
 
@@ -72,11 +72,11 @@ def stretch(frequency: Tensor, theta: float, yarn: Yarn) -> Tensor:
     """YaRN: slow frequencies are divided by the factor, fast ones are kept, and a ramp joins them."""
     width = 2 * len(frequency)
 
-    def place(turns: float) -> float:
-        """The entry whose frequency makes this many turns over the original length."""
+    def entry(turns: float) -> float:
+        """Find the entry whose frequency makes this many turns over the original length."""
         return width * math.log(yarn.original / (turns * 2 * math.pi)) / (2 * math.log(theta))
 
-    low, high = max(math.floor(place(yarn.beta_fast)), 0), min(math.ceil(place(yarn.beta_slow)), width - 1)
+    low, high = max(math.floor(entry(yarn.beta_fast)), 0), min(math.ceil(entry(yarn.beta_slow)), width - 1)
     at = torch.arange(len(frequency), dtype=torch.float32, device=frequency.device)
     kept = 1 - ((at - low) / max(high - low, 0.001)).clamp(0, 1)
     return frequency / yarn.factor * (1 - kept) + frequency * kept

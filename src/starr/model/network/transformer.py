@@ -37,7 +37,7 @@ class KVBuffer:
         return cls(like.new_zeros(size), like.new_zeros(size))
 
     def until(self, slots: int) -> KVBuffer:
-        """The first slots; what is written there is written here."""
+        """A view of the first slots; it shares their memory."""
         return KVBuffer(self.keys[:, :, :, :slots], self.values[:, :, :, :slots])
 
     @property
@@ -52,10 +52,10 @@ class KVBuffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where the queries of one forward stand, and what they may see."""
+class Queries:
+    """The queries of one forward: their positions, and the slots that each may see."""
 
-    shape: Shape  # whose rotary sizes count
+    shape: Shape  # its rotary sizes
     positions: Tensor  # (B or 1, Q) int64
     cos: Tensor  # (B or 1, 1, Q, rotary_width)
     sin: Tensor
@@ -70,7 +70,7 @@ class Place:
 class Wanted:
     """The queries whose states leave the last layer."""
 
-    index: Tensor  # (B, O) int64: their places among the queries of all rows, laid end to end
+    index: Tensor  # (B, O) int64: their index among the queries of all rows, row after row
     cos: Tensor  # (B, 1, O, rotary_width)
     sin: Tensor
     attend: Tensor | None  # (B, 1, 1 or O, S) bool
@@ -118,15 +118,15 @@ class Transformer(nn.Module):
         buffer: KVBuffer | None = None,
         slots: Tensor | None = None,  # (B, Q) int64: where each query's K/V are written; None is ``positions``
         wanted: Tensor | None = None,  # (B, O) int64: which queries; beyond Q anything is returned; None for all
-        added: Tensor | None = None,  # (B, Q, D): what the queries are besides the embeddings of their tokens
+        added: Tensor | None = None,  # (B, Q, D): added to the input embeddings
         aside: int = 0,  # the last queries: they leave the buffer as it is, and ``attend`` has them after its slots
     ) -> Tensor:  # (B, O, D), or (B, Q, D) without ``wanted``
-        """Hidden states of the wanted queries; with a buffer, their K/V are written before anyone attends."""
-        place = self.place(tokens, positions, attend, slots)
+        """Compute hidden states of the wanted queries; a buffer gets their K/V before any query attends."""
+        queries = self.prepare_queries(tokens, positions, attend, slots)
         if aside and buffer is not None:
             columns = torch.arange(buffer.slots, device=tokens.device).expand(len(tokens), -1)
-            place = replace(place, aside=aside, keys=torch.cat([columns, place.positions[:, -aside:]], dim=1))
-        return self.run(tokens, place, buffer, wanted, added)
+            queries = replace(queries, aside=aside, keys=torch.cat([columns, queries.positions[:, -aside:]], dim=1))
+        return self.run(tokens, queries, buffer, wanted, added)
 
     def packed(
         self,
@@ -140,125 +140,131 @@ class Transformer(nn.Module):
     ) -> Tensor:
         """(B, O, D): ``forward`` without a buffer, for rows whose ``real`` (B, S) bool columns are ``total`` in all.
 
-        ``seen`` (B, S, S) bool says who sees whom; None is everybody. ``added`` (B, S, D) and ``positions`` (B, S) are
-        those of ``forward``.
+        ``seen`` (B, S, S) bool says which position sees which; None is all. ``added`` (B, S, D) and ``positions``
+        (B, S) are those of ``forward``.
         """
         packing = Packing.of(real, total)
         flat = packing.pack(tokens)
         attend = real if seen is None else real[:, None] & seen
         at = packing.positions if positions is None else packing.pack(positions)
-        place = replace(self.place(flat, at, attend, None), packing=packing, keys=positions)
+        queries = replace(self.prepare_queries(flat, at, attend, None), packing=packing, keys=positions)
         more = None if added is None else packing.pack(added)
-        return self.run(flat, place, None, wanted, more)
+        return self.run(flat, queries, None, wanted, more)
 
     def run(
         self,
         tokens: Tensor,
-        place: Place,
+        queries: Queries,
         buffer: KVBuffer | None,
         chosen: Tensor | None,
         added: Tensor | None = None,
     ) -> Tensor:
-        """All layers and the last norm; ``chosen`` is ``wanted`` of ``forward``."""
-        x = self.embedded(tokens, place, added)
-        *before, last = self.places(place, buffer)
+        """Run all layers and the last norm; ``chosen`` is ``wanted`` of ``forward``."""
+        x = self.embed_tokens(tokens, queries, added)
+        *before, last = self.queries_per_layer(queries, buffer)
         for index, here in enumerate(before):
-            x = self.through(index, x, here, buffer)
+            x = self.run_layer(index, x, here, buffer)
         if chosen is None:
-            x = self.through(len(before), x, last, buffer)
+            x = self.run_layer(len(before), x, last, buffer)
         else:
-            x = self.into(len(before), x, last, buffer, self.wanted(chosen, last))
+            x = self.run_last_layer(len(before), x, last, buffer, self.find_wanted(chosen, last))
         return self.norm(x)  # type: ignore[no-any-return]
 
-    def embedded(self, tokens: Tensor, place: Place, added: Tensor | None = None) -> Tensor:
-        """(B, Q, D): what the first layer reads."""
+    def embed_tokens(self, tokens: Tensor, queries: Queries, added: Tensor | None = None) -> Tensor:
+        """(B, Q, D): the input of the first layer."""
         x: Tensor = self.embed(tokens)
         return x if added is None else x + added
 
-    def places(self, place: Place, buffer: KVBuffer | None) -> list[Place]:
-        """Where the queries stand in each layer, and what they see there."""
-        return [place] * self.shape.layers
+    def queries_per_layer(self, queries: Queries, buffer: KVBuffer | None) -> list[Queries]:
+        """The queries of each layer; a layer may see less than another."""
+        return [queries] * self.shape.layers
 
     def moved(self, tokens: Tensor, positions: Tensor, attend: Tensor, buffer: KVBuffer) -> Tensor:
         """(B, Q): 1 - cosine between the values that layer 1 would have now and those in the buffer.
 
         Layer 0 runs and its K/V are written (they depend on the tokens alone); a net of one layer compares layer 0.
         """
-        place = self.place(tokens, positions, attend, None)
-        x = self.embedded(tokens, place)
+        queries = self.prepare_queries(tokens, positions, attend, None)
+        x = self.embed_tokens(tokens, queries)
         index = min(1, self.shape.layers - 1)
-        old = read(buffer.values[index], place.slots)
+        old = read(buffer.values[index], queries.slots)
         if index > 0:
-            x = self.through(0, x, self.places(place, buffer)[0], buffer)
+            x = self.run_layer(0, x, self.queries_per_layer(queries, buffer)[0], buffer)
         layer = self.layer(index)
         new = layer.attention.v_proj(layer.input_norm(x))
         return 1.0 - F.cosine_similarity(new, old.flatten(2), dim=2)
 
-    def place(self, tokens: Tensor, positions: Tensor | None, attend: Tensor | None, slots: Tensor | None) -> Place:
-        """What all layers of one forward share; the arguments are those of ``forward``."""
+    def prepare_queries(
+        self, tokens: Tensor, positions: Tensor | None, attend: Tensor | None, slots: Tensor | None
+    ) -> Queries:
+        """Prepare what all layers of one forward share; the arguments are those of ``forward``."""
         if positions is None:
             positions = torch.arange(tokens.shape[1], device=tokens.device)[None]
         if attend is not None:
             attend = attend[:, None, None] if attend.dim() == 2 else attend[:, None]
-        cos, sin = self.tables(positions, self.shape)
-        return Place(self.shape, positions, cos, sin, attend, positions if slots is None else slots)
+        cos, sin = self.build_tables(positions, self.shape)
+        return Queries(self.shape, positions, cos, sin, attend, positions if slots is None else slots)
 
-    def tables(self, positions: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
+    def build_tables(self, positions: Tensor, shape: Shape) -> tuple[Tensor, Tensor]:
         """Cosines and sines (B, 1, Q, rotary_width) of positions (B, Q)."""
         return rope_tables(positions, shape, self.embed.weight.dtype)
 
-    def wanted(self, chosen: Tensor, place: Place) -> Wanted:
-        """For the queries ``chosen`` (B, O), or the columns if they are packed; too high a number is any query."""
+    def find_wanted(self, chosen: Tensor, queries: Queries) -> Wanted:
+        """Find the queries ``chosen`` (B, O), or the columns of packed ones; a number too high gives any query."""
         rows = len(chosen)
-        if place.packing is not None:
-            chosen = chosen.clamp(max=place.packing.columns - 1)
-            index = place.packing.find(chosen)
-            positions = place.positions[0].index_select(0, index.flatten()).view(index.shape)
+        if queries.packing is not None:
+            chosen = chosen.clamp(max=queries.packing.columns - 1)
+            index = queries.packing.find(chosen)
+            positions = queries.positions[0].index_select(0, index.flatten()).view(index.shape)
         else:
-            queries = place.positions.shape[1]
-            chosen = chosen.clamp(max=queries - 1)
-            index = chosen + queries * torch.arange(rows, device=chosen.device)[:, None]
-            positions = place.positions.expand(rows, -1).gather(1, chosen)
-        attend = place.attend
+            count = queries.positions.shape[1]
+            chosen = chosen.clamp(max=count - 1)
+            index = chosen + count * torch.arange(rows, device=chosen.device)[:, None]
+            positions = queries.positions.expand(rows, -1).gather(1, chosen)
+        attend = queries.attend
         if attend is not None and attend.shape[2] > 1:
             attend = attend.expand(rows, -1, -1, -1)
             attend = attend.gather(2, chosen[:, None, :, None].expand(-1, -1, -1, attend.shape[3]))
-        return Wanted(index, *self.tables(positions, place.shape), attend)
+        return Wanted(index, *self.build_tables(positions, queries.shape), attend)
 
-    def through(self, index: int, x: Tensor, place: Place, buffer: KVBuffer | None) -> Tensor:
-        """(B, Q, D): the states of all queries after one layer."""
+    def run_layer(self, index: int, x: Tensor, queries: Queries, buffer: KVBuffer | None) -> Tensor:
+        """Run one layer; return the states of all queries (B, Q, D)."""
         layer = self.layer(index)
         normed = layer.input_norm(x)
-        k, v = self.keys_values(index, normed, place, buffer)
-        q = layer.attention.queries(normed, place.cos, place.sin)
-        if place.packing is None:
-            return layer.finish(x, layer.attention(q, k, v, place.attend))
-        mixed = layer.attention(place.packing.spread_heads(q), k, v, place.attend)
-        return layer.finish(x, place.packing.pack(mixed))
+        k, v = self.keys_values(index, normed, queries, buffer)
+        q = layer.attention.queries(normed, queries.cos, queries.sin)
+        if queries.packing is None:
+            return layer.finish(x, layer.attention(q, k, v, queries.attend))
+        mixed = layer.attention(queries.packing.spread_heads(q), k, v, queries.attend)
+        return layer.finish(x, queries.packing.pack(mixed))
 
-    def into(self, index: int, x: Tensor, place: Place, buffer: KVBuffer | None, wanted: Wanted) -> Tensor:
-        """(B, O, D): the states of the wanted queries after one layer."""
+    def run_last_layer(
+        self, index: int, x: Tensor, queries: Queries, buffer: KVBuffer | None, wanted: Wanted
+    ) -> Tensor:
+        """Run the last layer; return the states of the wanted queries (B, O, D)."""
         layer = self.layer(index)
         normed = layer.input_norm(x)
-        k, v = self.keys_values(index, normed, place, buffer)
+        k, v = self.keys_values(index, normed, queries, buffer)
         q = layer.attention.queries(wanted.of(normed), wanted.cos, wanted.sin)
         return layer.finish(wanted.of(x), layer.attention(q, k, v, wanted.attend))
 
-    def keys_values(self, index: int, normed: Tensor, place: Place, buffer: KVBuffer | None) -> tuple[Tensor, Tensor]:
+    def keys_values(
+        self, index: int, normed: Tensor, queries: Queries, buffer: KVBuffer | None
+    ) -> tuple[Tensor, Tensor]:
         """One layer's keys and values over everything that may be seen, each (B, kv_heads, S, head_width)."""
-        k, v = self.layer(index).attention.keys_values(normed, place.cos, place.sin)
+        k, v = self.layer(index).attention.keys_values(normed, queries.cos, queries.sin)
         if buffer is not None:
-            k, v = (see(kept[index], place, new) for kept, new in ((buffer.keys, k), (buffer.values, v)))
-        if place.packing is not None:
-            k, v = place.packing.spread_heads(k), place.packing.spread_heads(v)
+            k, v = (extend(kept[index], queries, new) for kept, new in ((buffer.keys, k), (buffer.values, v)))
+        if queries.packing is not None:
+            k, v = queries.packing.spread_heads(k), queries.packing.spread_heads(v)
         return k, v
 
 
-def see(kept: Tensor, place: Place, new: Tensor) -> Tensor:
-    """(B, kv_heads, S + aside, head_width): a buffer with ``new`` written into it, and then what stays aside."""
-    written = new.shape[2] - place.aside
-    found = write(kept, place.slots[:, :written], new[:, :, :written])
-    return torch.cat([found, new[:, :, written:]], dim=2) if place.aside else found
+def extend(kept: Tensor, queries: Queries, new: Tensor) -> Tensor:
+    """(B, kv_heads, S + aside, head_width): write ``new`` into a buffer; append the queries aside."""
+    written = new.shape[2] - queries.aside
+    found = write(kept, queries.slots[:, :written], new[:, :, :written])
+    return torch.cat([found, new[:, :, written:]], dim=2) if queries.aside else found
 
 
 def read(kept: Tensor, slots: Tensor) -> Tensor:
@@ -267,7 +273,7 @@ def read(kept: Tensor, slots: Tensor) -> Tensor:
 
 
 def write(kept: Tensor, slots: Tensor, new: Tensor) -> Tensor:
-    """A buffer (B, kv_heads, S, head_width) with ``new`` (B, kv_heads, Q, head_width) at slots (B or 1, Q), in place.
+    """Write ``new`` (B, kv_heads, Q, head_width) into a buffer (B, kv_heads, S, head_width) at slots (B or 1, Q).
 
     Not ``scatter_``: in half precision on a CPU that copies the whole buffer, however few slots are written.
     """

@@ -54,12 +54,13 @@ ANSWER_TEMPLATE = """\
 {{ '[Answer]\\n' if add_generation_prompt }}"""
 
 Messages = Sequence[Mapping[str, str]]
+REFUSALS = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
 MOST_TEXT = 8_000_000  # characters that a template may write
 GUARDS = range(0xFDD0, 0xFDF0)  # Unicode noncharacters: no text should hold them, and we take one that none does
 
 
 def compile_template(source: str) -> Template:
-    """A template compiled in an immutable sandbox, with the helpers that released templates call."""
+    """Compile a template in an immutable sandbox, with the helpers that released templates call."""
     sandbox = ImmutableSandboxedEnvironment(
         trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"], autoescape=False
     )
@@ -73,12 +74,12 @@ def compile_template(source: str) -> Template:
 
 
 def raise_exception(message: str) -> NoReturn:
-    """What templates call to refuse messages they cannot render."""
+    """Refuse messages; templates call this."""
     raise TemplateError(message)
 
 
-def rendered(template: Template, messages: Messages, variables: Mapping[str, Any]) -> str:
-    """The text that a template writes; InputError if it refuses or writes more than MOST_TEXT characters."""
+def write_text(template: Template, messages: Messages, variables: Mapping[str, Any]) -> str:
+    """Render messages; InputError if it refuses or writes more than MOST_TEXT characters."""
     pieces, length = [], 0
     try:
         for piece in template.generate(messages=messages, add_generation_prompt=True, **variables):
@@ -87,20 +88,12 @@ def rendered(template: Template, messages: Messages, variables: Mapping[str, Any
             if length > MOST_TEXT:
                 raise InputError("The model's chat template writes too much.", param="messages")
         return "".join(pieces)
-    except (
-        TemplateError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        LookupError,
-        AttributeError,
-        RecursionError,
-    ) as error:
+    except REFUSALS as error:
         raise InputError(f"The chat template refuses these messages: {error}.", param="messages") from None
 
 
 def check_messages(messages: Messages) -> None:
-    """Messages are one or more objects whose ``role`` and ``content`` are text."""
+    """Check that every message has a text ``role`` and ``content``, and that there is one."""
     if not messages:
         raise InputError("A chat needs at least one message.", param="messages")
     for index, message in enumerate(messages):
@@ -115,10 +108,10 @@ def render(
     special: Iterable[str],
     variables: Mapping[str, Any],
 ) -> list[tuple[str, bool]]:
-    """The chat as ``write`` writes it, in pieces ``(text, is_special)``; only the template's own tokens are special."""
+    """Render a chat in pieces ``(text, is_special)``; only the template's own tokens are special."""
     check_messages(messages)
     choices = "|".join(map(re.escape, sorted(special, key=len, reverse=True)))  # the longest wins, as in tokenizers
-    guard = free_character(messages)
+    guard = find_free_character(messages)
     guarded = [
         {key: re.sub(f"(?={choices})", guard, value) if choices else value for key, value in message.items()}
         for message in messages
@@ -129,8 +122,8 @@ def render(
     return [(piece, is_special) for piece, is_special in cleaned if piece]
 
 
-def free_character(messages: Messages) -> str:
-    """A noncharacter that occurs in no message."""
+def find_free_character(messages: Messages) -> str:
+    """Find a noncharacter that no message has."""
     used = set().union(*(value for message in messages for value in message.values()))
     for code in GUARDS:
         if chr(code) not in used:

@@ -1,22 +1,23 @@
-"""Who encodes a text: this process if the tokenizer's regular expressions are known, else a child process with limits.
+"""Encode a text: in this process if the tokenizer's regular expressions are known, else in a child with limits.
 
-A regular expression of somebody else may take forever on some texts and cannot be interrupted. The known ones look at
-every character a bounded number of times. A file with any other is read by the child first, because its expressions
-are already used on the added tokens.
+A regular expression of somebody else may take forever on some texts and cannot be interrupted. A known one reads every
+character a bounded number of times. The child reads any other file before this process does, because the library
+already applies its expressions to the added tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import tokenizers
 
 from starr.errors import InputError, LoadError
-from starr.model.text.bpe import SPLIT
-from starr.model.text.child import Answerer, LimitedChild, answer_all
-from starr.model.text.screen import STAGES, expressions
+from starr.model.child import Answerer, LimitedChild, answer_all
+from starr.model.text.rebuild import SPLIT
+from starr.model.text.screen import STAGES, find_expressions
 
 MEMORY = 2 << 30  # bytes of the child
 NAME = "The model's tokenizer"
@@ -30,71 +31,61 @@ KNOWN = frozenset(
 )
 
 
-class Encoder(Protocol):
-    """Writes a text as tokens."""
-
-    def encode(self, text: str) -> list[int]:
-        """The tokens of ``text`` with nothing added; InputError if it cannot."""
+Encoder = Callable[[str], list[int]]
+"""Gives the tokens of a text with nothing added, or raises InputError."""
 
 
-class InnerEncoder:
-    """Encodes here."""
-
-    def __init__(self, raw: tokenizers.Tokenizer) -> None:
-        self.raw = raw
-
-    def encode(self, text: str) -> list[int]:
-        """See ``Encoder``."""
-        try:
-            ids: list[int] = encode_raw(self.raw, text)
-        except TypeError:  # a lone surrogate cannot be UTF-8
-            raise InputError("The text is not valid Unicode.", hint="Remove lone surrogates.", param="prompt") from None
-        except BaseException as error:
-            if not panics(error):
-                raise
-            raise InputError(f"{NAME} fails on this text.", param="prompt") from None
-        return ids
+def encode_here(raw: tokenizers.Tokenizer, text: str) -> list[int]:
+    """Encode a text in this process."""
+    try:
+        return encode_raw(raw, text)
+    except TypeError:  # a lone surrogate cannot be UTF-8
+        raise InputError("The text is not valid Unicode.", hint="Remove lone surrogates.", param="prompt") from None
+    except BaseException as error:
+        if not is_panic(error):
+            raise
+        raise InputError(f"{NAME} fails on this text.", param="prompt") from None
 
 
 def encode_raw(raw: tokenizers.Tokenizer, text: str) -> list[int]:
-    """The library's tokens of a text. Its call for one text holds the interpreter, that for a list releases it."""
+    """Call the library. Its call for one text holds the interpreter; its call for a list releases the interpreter."""
     if len(text) < LONG:
         return list(raw.encode(text, add_special_tokens=False).ids)
     return list(raw.encode_batch_fast([text], add_special_tokens=False)[0].ids)
 
 
-class OuterEncoder:
-    """Encodes in a child process, which reads the file when it starts and again after it was ended."""
-
-    def __init__(self, file: Path) -> None:
-        self.child = LimitedChild(__name__, {"file": str(file)}, NAME)
-
-    def encode(self, text: str) -> list[int]:
-        """See ``Encoder``."""
-        ids: list[int] = self.child.ask({"text": text}, "prompt")["ids"]
-        return ids
+def start_encoder(file: Path) -> Encoder:
+    """Start a child process that reads the file and encodes texts."""
+    return partial(ask_child, LimitedChild(__name__, {"file": str(file)}, NAME))
 
 
-def panics(error: BaseException) -> bool:
-    """Whether it is a fault inside the library, which is no Exception."""
+def ask_child(child: LimitedChild, text: str) -> list[int]:
+    """Let the child encode a text."""
+    ids: list[int] = child.ask({"text": text}, "prompt")["ids"]
+    return ids
+
+
+def is_panic(error: BaseException) -> bool:
+    """Test whether an error is a panic of the library, which is no Exception."""
     return type(error).__name__ == "PanicException"
 
 
-def known(data: Mapping[str, Any]) -> bool:
-    """Whether a tokenizer.json has no regular expressions but those of KNOWN."""
-    return all(isinstance(found, str) and found in KNOWN for stage in STAGES for found in expressions(data.get(stage)))
+def has_known_expressions(data: Mapping[str, Any]) -> bool:
+    """Test whether every regular expression of a tokenizer.json is one of KNOWN."""
+    patterns = (pattern for stage in STAGES for pattern in find_expressions(data.get(stage)))
+    return all(isinstance(pattern, str) and pattern in KNOWN for pattern in patterns)
 
 
-def read_file(file: Path) -> tokenizers.Tokenizer:
-    """The library's tokenizer of a tokenizer.json; a prompt is encoded as it is, neither lengthened nor cut."""
+def read_tokenizer_file(file: Path) -> tokenizers.Tokenizer:
+    """Read a tokenizer.json, without its padding and truncation of prompts."""
     raw = tokenizers.Tokenizer.from_file(str(file))
     raw.no_padding()
     raw.no_truncation()
     return raw
 
 
-def as_text(raw: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
-    """A copy that encodes the text of added tokens like any other text."""
+def copy_as_text(raw: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
+    """Copy a tokenizer so that it encodes the text of added tokens like any other text."""
     copy = tokenizers.Tokenizer.from_str(raw.to_str())
     copy.add_special_tokens([token.content for token in raw.get_added_tokens_decoder().values()])
     copy.encode_special_tokens = True  # in the library's words: encode the text of special tokens as text
@@ -102,15 +93,15 @@ def as_text(raw: tokenizers.Tokenizer) -> tokenizers.Tokenizer:
 
 
 def begin(words: dict[str, Any]) -> Answerer:
-    """In the child: read the file, then encode texts."""
+    """Read the file in the child; return what encodes texts."""
     try:
-        encoder = InnerEncoder(as_text(read_file(Path(words["file"]))))
+        raw = copy_as_text(read_tokenizer_file(Path(words["file"])))
     except BaseException as error:  # the library raises bare Exception for every unreadable file
-        if not (isinstance(error, Exception) or panics(error)):
+        if not (isinstance(error, Exception) or is_panic(error)):
             raise
         why = next(iter(str(error).splitlines()), type(error).__name__)
         raise LoadError(f"{NAME} cannot be read: {why}.") from None
-    return lambda question: {"ids": encoder.encode(question["text"])}
+    return lambda question: {"ids": encode_here(raw, question["text"])}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""tokenizer.json looked through before the library reads it: what it may ask for is bounded.
+"""Bound what a tokenizer.json may ask for, before the library reads it.
 
 The library's own checks are of types. An id of 4e9 makes it count to there, and a chain of replacements multiplies a
 text until memory ends, which no caller can catch.
@@ -32,15 +32,11 @@ def screen(data: Mapping[str, Any]) -> None:
     check_ids(entry.get("id") for entry in added if isinstance(entry, dict))
     if model.get("dropout"):
         raise LoadError("tokenizer.json: dropout would give a text different tokens each time; it must be null.")
-    for _ in expressions(data.get("decoder")):
+    if any(True for _ in find_expressions(data.get("decoder"))):
         raise LoadError("tokenizer.json: the decoder has a regular expression, which is not supported.")
     for stage in STAGES:
-        parts = list(parts_of(data.get(stage), stage))
-        if stage == "decoder" and any(
-            "Regex" in part["pattern"] for part in parts if isinstance(part.get("pattern"), dict)
-        ):
-            raise LoadError("tokenizer.json: the decoder has a regular expression, which is not supported.")
-        growth = math.prod(growth_of(part) for part in parts)
+        parts = list(walk_parts(data.get(stage), stage))
+        growth = math.prod(measure_growth(part) for part in parts)
         if growth > MOST_GROWTH:
             raise LoadError(f"tokenizer.json: the {stage} may lengthen a text more than {MOST_GROWTH} times.")
         unknown = [part["type"] for part in parts if part["type"] not in NORMALIZERS and stage == "normalizer"]
@@ -55,7 +51,7 @@ def check_ids(ids: Iterable[Any]) -> None:
             raise LoadError(f"The tokenizer's ids must be whole numbers from 0 to {MOST}, not {repr(found)[:40]}.")
 
 
-def parts_of(value: Any, stage: str) -> Iterator[dict[str, Any]]:
+def walk_parts(value: Any, stage: str) -> Iterator[dict[str, Any]]:
     """Every object with a type within a stage, its lists and texts checked."""
     if isinstance(value, dict):
         if "type" in value:
@@ -66,18 +62,18 @@ def parts_of(value: Any, stage: str) -> Iterator[dict[str, Any]]:
     if isinstance(value, str) and len(value) > MOST_TEXT:
         raise LoadError(f"tokenizer.json: the {stage} has a text of {len(value)} characters, more than {MOST_TEXT}.")
     for inner in value if isinstance(value, list) else ():
-        yield from parts_of(inner, stage)
+        yield from walk_parts(inner, stage)
 
 
-def expressions(stage: Any) -> Iterator[Any]:
+def find_expressions(stage: Any) -> Iterator[Any]:
     """All regular expressions of a stage, wherever they stand."""
     if isinstance(stage, dict) and "Regex" in stage:
         yield stage["Regex"]
     for part in stage.values() if isinstance(stage, dict) else stage if isinstance(stage, list) else ():
-        yield from expressions(part)
+        yield from find_expressions(part)
 
 
-def growth_of(part: Mapping[str, Any]) -> float:
+def measure_growth(part: Mapping[str, Any]) -> float:
     """How many times longer a part can make a text; a regular expression may match between any two characters."""
     if part["type"] == "Replace":
         content, pattern = len(str(part.get("content", ""))), part.get("pattern")

@@ -8,14 +8,15 @@ is ended when it takes long. What either writes is bounded.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
 
 from jinja2 import Environment, nodes
 
 from starr.errors import LoadError
-from starr.model.text.chat import Messages, compile_template, rendered
-from starr.model.text.child import Answerer, LimitedChild, answer_all
+from starr.model.child import Answerer, LimitedChild, answer_all
+from starr.model.text.chat import Messages, compile_template, write_text
 
 NAME = "The model's chat template"
 MEMORY = 2**30  # bytes of the child
@@ -27,63 +28,53 @@ PLAIN = (
 )  # fmt: skip
 
 
-class ChatTemplate(Protocol):
-    """Writes a chat as text."""
-
-    def text(self, messages: Messages, variables: Mapping[str, Any]) -> str:
-        """The messages as the template writes them; InputError if it cannot."""
+Writer = Callable[[Messages, Mapping[str, Any]], str]
+"""Gives the text of messages with a template's variables, or raises InputError."""
 
 
-class InnerTemplate:
-    """Rendered here."""
-
-    def __init__(self, source: str) -> None:
-        self.compiled = compile_template(source)
-
-    def text(self, messages: Messages, variables: Mapping[str, Any]) -> str:
-        """See ``ChatTemplate``."""
-        return rendered(self.compiled, messages, variables)
-
-
-class OuterTemplate:
-    """Rendered in a child process, which compiles the template when it starts and again after it was ended."""
-
-    def __init__(self, source: str) -> None:
-        self.child = LimitedChild(__name__, {"source": source}, NAME)
-
-    def text(self, messages: Messages, variables: Mapping[str, Any]) -> str:
-        """See ``ChatTemplate``."""
-        question = {"messages": [dict(message) for message in messages], "variables": dict(variables)}
-        return str(self.child.ask(question, "messages")["text"])
-
-
-def chat_template(source: str) -> ChatTemplate:
-    """A template that renders where it is safe; LoadError if it cannot be read."""
+def read_template(source: str) -> Writer:
+    """Choose where a template is rendered; LoadError if it cannot be read."""
     if len(source) > MOST_SOURCE:
         raise LoadError(f"The model's chat template has {len(source)} characters, more than {MOST_SOURCE}.")
-    return InnerTemplate(source) if plain(source) else OuterTemplate(source)
+    return compile_writer(source) if is_plain(source) else start_writer(source)
 
 
-def plain(source: str) -> bool:
-    """Whether a template has few parts, and only such whose work is bounded by the length of the messages."""
+def compile_writer(source: str) -> Writer:
+    """Compile a template for this process."""
+    return partial(write_text, compile_template(source))
+
+
+def start_writer(source: str) -> Writer:
+    """Start a child process that compiles and renders a template."""
+    return partial(ask_child, LimitedChild(__name__, {"source": source}, NAME))
+
+
+def ask_child(child: LimitedChild, messages: Messages, variables: Mapping[str, Any]) -> str:
+    """Let the child render messages."""
+    question = {"messages": [dict(message) for message in messages], "variables": dict(variables)}
+    return str(child.ask(question, "messages")["text"])
+
+
+def is_plain(source: str) -> bool:
+    """Test whether a template is short and the length of the messages bounds its work."""
     if len(source) > MOST_PLAIN:
         return False
     try:
         tree = Environment(autoescape=True).parse(source)  # only read, never rendered
-        parts = inside(tree)
-    except Exception:  # whatever is wrong with it is told where it is compiled
+        parts = list_nodes(tree)
+    except Exception:  # the compilation says what is wrong
         return False
     few = sum(isinstance(node, nodes.Name) for node in parts) <= MOST_NAMES
-    return few and all(isinstance(node, PLAIN) and bounded(node) for node in parts)
+    return few and all(isinstance(node, PLAIN) and is_bounded(node) for node in parts)
 
 
-def bounded(node: nodes.Node) -> bool:
-    """Whether a node of a plain kind is: loops over messages that name only theirs, ``trim`` and ``strip()``."""
+def is_bounded(node: nodes.Node) -> bool:
+    """Test the work of a node: loops over messages that name only their own variables, ``trim`` and ``strip()``."""
     if isinstance(node, nodes.For):
         once = (
             isinstance(node.iter, nodes.Name) and node.iter.name == "messages" and isinstance(node.target, nodes.Name)
         )
-        inner = [found for part in (*node.body, *node.else_, node.test) if part for found in inside(part)]
+        inner = [found for part in (*node.body, *node.else_, node.test) if part for found in list_nodes(part)]
         loops = node.recursive or any(isinstance(found, nodes.For) for found in inner)
         own = (getattr(node.target, "name", ""), "loop")
         return once and not loops and all(f.name in own for f in inner if isinstance(f, nodes.Name))
@@ -95,16 +86,15 @@ def bounded(node: nodes.Node) -> bool:
     return True
 
 
-def inside(node: nodes.Node) -> list[nodes.Node]:
-    """A node and all within it."""
+def list_nodes(node: nodes.Node) -> list[nodes.Node]:
+    """List a node and all nodes within it."""
     return [node, *node.find_all(nodes.Node)]
 
 
 def begin(words: dict[str, Any]) -> Answerer:
-    """In the child: compile the source, then render messages."""
-    template = InnerTemplate(words["source"])
-
-    return lambda question: {"text": template.text(question["messages"], question["variables"])}
+    """Compile the source in the child; return what renders messages."""
+    write = compile_writer(words["source"])
+    return lambda question: {"text": write(question["messages"], question["variables"])}
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,21 @@ import tokenizers
 
 from starr.errors import InputError, LoadError
 from starr.model.files.config import read_json, read_text
-from starr.model.text.bpe import byte_letters, read_merges, rebuild
 from starr.model.text.chat import render
-from starr.model.text.encoders import LONG, Encoder, InnerEncoder, OuterEncoder, as_text, known, read_file
+from starr.model.text.encoders import (
+    LONG,
+    Encoder,
+    copy_as_text,
+    encode_here,
+    has_known_expressions,
+    read_tokenizer_file,
+    start_encoder,
+)
+from starr.model.text.rebuild import list_byte_letters, read_merges, rebuild_bpe, rebuild_wordpiece
 from starr.model.text.screen import check_ids, screen
-from starr.model.text.templates import ChatTemplate, chat_template
-from starr.model.text.wordpiece import rebuild_wordpiece
+from starr.model.text.templates import Writer, read_template
 
-BYTES = byte_letters()
+BYTES = list_byte_letters()
 CONTROL = ("<|expand|>", "<|delete|>")  # of DreamOn: they change a canvas and are no text, whatever their file says
 
 
@@ -37,13 +44,11 @@ class Tokenizer:
         added = raw.get_added_tokens_decoder()
         self.added: dict[str, int] = {token.content: index for index, token in added.items()}
         self.special_ids = frozenset(i for i, token in added.items() if token.special or token.content in CONTROL)
-        self.spaced = isinstance(
-            raw.model, tokenizers.models.WordPiece
-        )  # a token has a space before it, except a first
-        self._raw = as_text(raw)
-        self._encoder = encoder or InnerEncoder(self._raw)
+        self.spaced = isinstance(raw.model, tokenizers.models.WordPiece)  # all tokens but the first follow a space
+        self._raw = copy_as_text(raw)
+        self._encode = encoder or partial(encode_here, self._raw)
         self.template = template or None
-        self._template: ChatTemplate | None = chat_template(template) if template else None
+        self._write: Writer | None = read_template(template) if template else None
         self._variables = dict(variables or {})
         said = [raw.to_str(), template, sorted(self._variables.items())]
         self.digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()[:12]  # of vocabulary, rules and template
@@ -51,7 +56,7 @@ class Tokenizer:
     @property
     def has_chat(self) -> bool:
         """Whether there is a chat template."""
-        return self._template is not None
+        return self._write is not None
 
     @property
     def mask_id(self) -> int | None:
@@ -65,7 +70,7 @@ class Tokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Tokens of ``text`` with nothing added; the text of a special token is encoded like any other text."""
-        return self._encoder.encode(text)
+        return self._encode(text)
 
     def decode(self, ids: Sequence[int], skip_special: bool = True) -> str:
         """Text of ``ids``; special tokens are left out unless ``skip_special`` is False."""
@@ -96,9 +101,9 @@ class Tokenizer:
 
     def pieces(self, messages: Sequence[Mapping[str, str]]) -> list[tuple[str, bool]]:
         """The same as text, cut where the template wrote a special token: (text, whether it is one)."""
-        if self._template is None:
+        if self._write is None:
             raise InputError("This model has no chat template.", hint="Give it a plain prompt.", param="messages")
-        return render(self._template.text, messages, self.added, self._variables)
+        return render(self._write, messages, self.added, self._variables)
 
     def encode_pieces(self, pieces: Sequence[tuple[str, bool]]) -> list[int]:
         """Tokens of text in pieces; only those marked as special become special tokens."""
@@ -117,24 +122,24 @@ def read_tokenizer(
     template_tokens: Sequence[str] = (),
     variables: Mapping[str, Any] | None = None,
 ) -> Tokenizer:
-    """The tokenizer in ``folder``, with its own chat template or else ``template``, if it has the tokens for that.
+    """Read the tokenizer in ``folder``, with its own chat template, else with ``template`` if it has those tokens.
 
     ``variables`` are for whichever template there is.
     """
     config_file = folder / "tokenizer_config.json"
     config = read_json(config_file) if config_file.exists() else {}
     raw, encoder = read_raw(folder, config)
-    source = shipped_template(folder, config)
+    source = find_template(folder, config)
     if source is None:
         names = {token.content for token in raw.get_added_tokens_decoder().values()}
         source = template if names.issuperset(template_tokens) else None
-    return Tokenizer(raw, source, token_variables(config) | dict(variables or {}), encoder)
+    return Tokenizer(raw, source, read_token_variables(config) | dict(variables or {}), encoder)
 
 
 def read_raw(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.Tokenizer, Encoder | None]:
-    """tokenizer.json where there is one, else byte-level BPE of vocab.json and merges.txt, or WordPiece of vocab.txt.
+    """Read tokenizer.json, else vocab.json and merges.txt (byte-level BPE), else vocab.txt (WordPiece).
 
-    With it the child that must encode, where the file's regular expressions are not known.
+    The second value is the child that encodes, where the file's regular expressions are not known.
     """
     single, vocab, merges, words = (folder / name for name in RAW_FILES)
     for file in (single, vocab, merges, words):
@@ -147,13 +152,13 @@ def read_raw(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.Tokeni
         if single.exists():
             data = read_json(single)
             screen(data)
-            encoder = None if known(data) else OuterEncoder(single)  # first: it may not come back
-            return read_file(single), encoder
+            encoder = None if has_known_expressions(data) else start_encoder(single)  # starts first: it may fail
+            return read_tokenizer_file(single), encoder
         if not vocab.exists():
             return rebuild_wordpiece(read_text(words), lower=config.get("do_lower_case", True) is not False), None
-        letters, added = read_json(vocab), added_tokens(folder, config)
+        letters, added = read_json(vocab), read_added_tokens(folder, config)
         check_ids([*letters.values(), *added.values()])
-        return rebuild(letters, read_merges(merges), added), None
+        return rebuild_bpe(letters, read_merges(merges), added), None
     except LoadError:
         raise
     except Exception as error:  # the library raises bare Exception for every unreadable file
@@ -162,16 +167,16 @@ def read_raw(folder: Path, config: Mapping[str, Any]) -> tuple[tokenizers.Tokeni
         raise LoadError(f"The tokenizer in {folder} cannot be read: {why}.", hint=hint) from None
 
 
-def added_tokens(folder: Path, config: Mapping[str, Any]) -> dict[str, int]:
-    """Added tokens of a repository without tokenizer.json: from tokenizer_config.json and added_tokens.json."""
+def read_added_tokens(folder: Path, config: Mapping[str, Any]) -> dict[str, int]:
+    """Read added tokens from tokenizer_config.json and added_tokens.json, for lack of a tokenizer.json."""
     decoder = config.get("added_tokens_decoder") or {}
     found = {entry["content"]: int(index) for index, entry in decoder.items()}
     extra = folder / "added_tokens.json"
     return found | ({name: int(index) for name, index in read_json(extra).items()} if extra.exists() else {})
 
 
-def shipped_template(folder: Path, config: Mapping[str, Any]) -> str | None:
-    """The repository's own chat template: a file of its own, or a text or a list of named ones in the config."""
+def find_template(folder: Path, config: Mapping[str, Any]) -> str | None:
+    """Find the repository's own chat template: in a file, or in the config as a text or a list of named texts."""
     file = folder / "chat_template.jinja"
     if file.exists():
         return read_text(file)
@@ -182,8 +187,8 @@ def shipped_template(folder: Path, config: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def token_variables(config: Mapping[str, Any]) -> dict[str, str]:
-    """``bos_token`` and its like, which templates name: a text, or an object with ``content``."""
+def read_token_variables(config: Mapping[str, Any]) -> dict[str, str]:
+    """Read ``bos_token`` and the like, which templates name: each is a text, or an object with ``content``."""
     found = {key: config.get(key) for key in ("bos_token", "eos_token", "pad_token", "mask_token")}
     texts = {key: value.get("content") if isinstance(value, dict) else value for key, value in found.items()}
     return {key: value if isinstance(value, str) else "" for key, value in texts.items()}

@@ -1,6 +1,7 @@
 """A child process with limits, for work that a model's files can make slow: it answers in lines of JSON.
 
-A child that takes long or too much memory is ended; the caller gets one line, and the next question a new child.
+A child that takes too long or too much memory is ended: the caller gets an error of one line, and the next question
+starts a new child.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Answerer = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class LimitedChild:
-    """``python -m module``, which is told ``first`` whenever it starts; ``name`` is for messages."""
+    """A process ``python -m module``, which gets ``first`` whenever it starts; ``name`` is for messages."""
 
     def __init__(self, module: str, first: Mapping[str, Any], name: str) -> None:
         self.module, self.first, self.name = module, first, name
@@ -33,7 +34,7 @@ class LimitedChild:
         self.start()
 
     def ask(self, question: Mapping[str, Any], param: str) -> dict[str, Any]:
-        """The child's answer; InputError about ``param`` if it has none."""
+        """Return the child's answer; InputError about ``param`` if it has none."""
         with self.lock:
             if self.process is None:
                 self.start()
@@ -43,11 +44,10 @@ class LimitedChild:
         return answer
 
     def start(self) -> None:
-        """Start the process and tell it the first words; LoadError if it cannot use them."""
-        paths = os.pathsep.join(part for part in sys.path if part)
+        """Start the process and send the first question; LoadError if the child cannot use it."""
         self.process = subprocess.Popen(
             [sys.executable, "-m", self.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, encoding="utf8", errors="surrogatepass", env=os.environ | {"PYTHONPATH": paths},
+            stderr=subprocess.DEVNULL, encoding="utf8", errors="surrogatepass", env=child_environment(),
         )  # fmt: skip
         weakref.finalize(self, self.process.kill)
         started = self.exchange({}, START_SECONDS)
@@ -56,7 +56,7 @@ class LimitedChild:
             raise LoadError(answer["error"])
 
     def exchange(self, question: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """The answer of the running process; an error, and no process any more, where there is none in time."""
+        """Send a question and return the answer; without an answer in time, end the process and return an error."""
         process = cast("subprocess.Popen[str]", self.process)
         timer = threading.Timer(seconds, process.kill)
         timer.start()
@@ -75,15 +75,25 @@ class LimitedChild:
         return {"error": f"{self.name} took more than {seconds:.0f} seconds or too much memory."}
 
 
-def answer_all(begin: Callable[[dict[str, Any]], Answerer], name: str, memory: int) -> None:
-    """The child's side: ``begin`` takes the first words and gives what answers every other question.
+def child_environment() -> dict[str, str]:
+    """Return the environment of a child that imports what this process imports."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(part for part in sys.path if part)}
 
-    An empty question asks only whether the child has started.
-    """
-    with suppress(ImportError):  # not on every system
+
+def limit_memory(size: int) -> None:
+    """Limit the memory of this process to so many bytes, where the system can."""
+    with suppress(ImportError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def answer_all(begin: Callable[[dict[str, Any]], Answerer], name: str, memory: int) -> None:
+    """Answer questions, in the child. ``begin`` takes the first one and returns a function for all others.
+
+    An empty question only tests whether the child has started.
+    """
+    limit_memory(memory)
     answerer: Answerer | None = None
     answer: dict[str, Any]
     for line in sys.stdin:
