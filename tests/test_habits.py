@@ -208,3 +208,42 @@ def test_a_system_prompt_goes_before_the_messages(tmp_path):
     for prompt, more in refused:
         with pytest.raises(InputError, match="system"):
             build_request(model, prompt, replace(Options(system="be", **SHORT), **more))
+
+
+def test_help_says_what_every_keyword_and_field_is():
+    from dataclasses import fields
+
+    from starr.decode.canvas import Canvas
+    from starr.options import ManyOptions, read_fields
+
+    for shown, kind in ((starr.generate, ManyOptions), (starr.Options, Options), (starr.stream, Options)):
+        lines = shown.__doc__.splitlines()
+        for option in read_fields(kind):
+            (line,) = [line for line in lines if line.startswith(f"    {option.name}: ")]
+            assert option.help in line
+            assert (option.absent or repr(option.default)) in line
+            assert all(choice in line for choice in option.choices)
+    assert "from 0 to 100." in starr.generate.__doc__
+    for kind in (starr.StepView, starr.Decision, Canvas):
+        assert not [field.name for field in fields(kind) if f"    {field.name}: " not in kind.__doc__]
+
+
+@pytest.mark.parametrize("signal", ["entropy", "margin", "gap", "distribution", "noise"])
+def test_the_page_for_extensions_names_every_signal(signal):
+    page = (Path(__file__).parents[1] / "docs" / "extend.md").read_text(encoding="utf8")
+    assert f"`{signal}`" in page
+
+
+def test_a_float_action_is_refused():
+    from dataclasses import dataclass
+    from typing import ClassVar
+
+    @dataclass(frozen=True, kw_only=True)
+    class Wrong(starr.Strategy):
+        name: ClassVar[str] = "wrong"
+
+        def decide(self, view, carry):
+            return starr.Decision(view.masked * view.confidence), carry
+
+    with pytest.raises(InputError, match="float32"):
+        starr.generate(MODEL, "some", strategy=Wrong(), **SHORT)

@@ -113,7 +113,7 @@ def define(word, given=0.5, kind=float):
         (lambda view, carry: None, "it gave NoneType"),
         (lambda view, carry: starr.Decision(view.masked), "it gave Decision"),
         (lambda view, carry: (view.masked, carry), "it gave Tensor and dict"),
-        (lambda view, carry: (starr.Decision(view.masked[:, :3]), carry), r"it gave an action of shape \[1, 3\]"),
+        (lambda view, carry: (starr.Decision(view.masked[:, :3]), carry), r"it gave bool of shape \[1, 3\]"),
         (lambda view, carry: (starr.Decision(view.masked.tolist()), carry), "it gave list"),
     ],
 )

@@ -31,7 +31,16 @@ from starr.decode.trace import Generation, Generations
 from starr.errors import InputError
 from starr.model.load import Model
 from starr.optional import need
-from starr.options import PYTHON, AnyOptions, BatchOptions, ManyOptions, Options, ResolvedOptions, ours
+from starr.options import (
+    PYTHON,
+    AnyOptions,
+    BatchOptions,
+    ManyOptions,
+    Options,
+    ResolvedOptions,
+    describe_options,
+    ours,
+)
 
 Keywords = ParamSpec("Keywords")
 Given = TypeVar("Given")
@@ -57,8 +66,11 @@ def takes(
         work: Callable[Concatenate[Model, Given, ...], Made],
     ) -> Callable[Concatenate[Model, Given, Keywords], Made]:
         own = [p for p in inspect.signature(work).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        shown: Any = options
         more = inspect.signature(options).parameters.values()
         work.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+        if work.__doc__:
+            work.__doc__ = f"{inspect.cleandoc(work.__doc__)}\n\nKeywords:\n\n{describe_options(shown)}\n"
         return work
 
     return with_keywords

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from starr.errors import InputError, did_you_mean
-from starr.named import MANY, Option, check_range, check_value, make_plain, plain_number
+from starr.named import MANY, MOST, Option, check_range, check_value, make_plain, plain_number
 
 if TYPE_CHECKING:
     from starr.decode.caches import Cache
@@ -314,6 +314,24 @@ def read_fields(kind: type[Options]) -> tuple[DecodingOption, ...]:
     return tuple(found)
 
 
+def describe_options(kind: type[Options]) -> str:
+    """One paragraph for each option of a class: its meaning, its default and its bounds."""
+    return "\n".join(f"    {option.name}: {option.help} {describe_bounds(option)}" for option in read_fields(kind))  # type: ignore[arg-type]
+
+
+def describe_bounds(option: DecodingOption) -> str:
+    """``Default 128; from 1 on.``"""
+    default = option.absent or repr(option.default)
+    if option.choices:
+        return f"Default: {default}; one of {', '.join(option.choices)}."
+    if option.type not in ("int", "float"):
+        return f"Default: {default}."
+    low, high = option.low, option.high
+    above = f"above {low:g}" if option.open_low else f"from {low:g}"
+    most = "on" if high in (MANY, MOST[option.type], MOST_SEED) else f"to {high:g}"
+    return f"Default: {default}; {above} {most}."
+
+
 def check_option(name: str, value: Any) -> None:
     """Raise unless the value is within the bounds, or among the choices, of the option."""
     check_value(by_name()[name], value)
@@ -334,3 +352,8 @@ def ours(name: str, door: str = JSON) -> str:
         return f"That is {IN_PYTHON.get(option, option)}{'=' if value else ''}{forms} here."
     shown = f"--{option.replace('_', '-')}" if door == FLAG else option
     return f"That is {shown}{' ' if value else ''}{value} here."
+
+
+_KINDS: tuple[type[Options], ...] = (Options, BatchOptions, ManyOptions)
+for _kind in _KINDS:  # what ``help`` shows
+    _kind.__doc__ = f"{_kind.__doc__}\n\n{describe_options(_kind)}\n"

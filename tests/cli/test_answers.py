@@ -86,3 +86,17 @@ def test_the_list_of_strategies_begins_with_one_line_each(starr):
         (line,) = [line for line in first.splitlines() if line.split()[:1] == [entry.name]]
         assert len(line) <= 80
         assert entry.help[:20] in line
+
+
+def test_one_forward_is_told_from_an_answer_that_is_worked_out(starr, tiny):
+    result = starr("choose", "hello", "--choices", "a|b", "--model", tiny)
+    assert "starr run" in result.line
+    assert starr("choose", "hello", "--choices", "a|b", "--model", tiny, "--quiet").err == ""
+
+
+def test_an_empty_thinking_section_is_told(starr):
+    ask = "Tom has 12 apples. Tom buys 8 more. How many apples does Tom have now?"
+    short = starr("run", ask, "--ice", "ice-pp:steps=1")
+    assert ("Step 1:\n" in short.out, "--ice-fill" in short.err) == (True, True)
+    full = starr("run", ask, "--ice", "ice-pp:steps=1", "--ice-fill")
+    assert ("Step 1:\n" in full.out, "--ice-fill" in full.err) == (False, False)

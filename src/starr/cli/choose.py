@@ -11,7 +11,7 @@ import typer
 from starr.cli.files import read_prompt
 from starr.cli.flags import Json, ModelFlags
 from starr.cli.known import remark
-from starr.cli.report import dump, table
+from starr.cli.report import dump, note, table
 from starr.cli.verb import verb
 from starr.errors import InputError
 
@@ -33,7 +33,7 @@ class ChooseOptions(ModelFlags):
     json: Json = False
 
 
-def listed(text: str) -> list[str]:
+def read_list(text: str) -> list[str]:
     """Choices as they are given to the flag."""
     try:
         return list(json.loads(text)) if text.lstrip().startswith("[") else text.split("|")
@@ -58,10 +58,14 @@ def choose(options: ChooseOptions) -> None:
     holed = asks_within(prompt)
     if not holed and len(options.choices) != 1:
         raise InputError("A prompt takes --choices once.", hint="Or write a [MASK] for each.", param="choices")
-    lists = [listed(each) for each in options.choices]
+    lists = [read_list(each) for each in options.choices]
     model = options.load()
     found = starr.choose(model, prompt, lists) if holed else starr.choose(model, prompt, lists[0], chat=options.chat)
     remark(model, prompt, options.quiet)
+    if not holed:
+        note(
+            "(from one forward, without steps: `starr run` is safer where an answer must be worked out)", options.quiet
+        )
     answers = found if holed else [found]
     if options.json:
         bodies = [{"text": a.text, "probability": a.probability, "probabilities": a.probabilities} for a in answers]

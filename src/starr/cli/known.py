@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starr.cli.report import note
 from starr.errors import counted
@@ -44,3 +44,12 @@ def remark_holes(prompts: Sequence[Prompt], infill: bool, quiet: bool) -> None:
 
     if not infill and any(has_holes(prompt) for prompt in prompts if isinstance(prompt, str)):
         note("(the holes of the prompt are read as text: --infill fills [MASK:n] with n tokens)", quiet)
+
+
+def remark_thinking(text: str, ice: Any, quiet: bool) -> None:
+    """One line where a template of ``ice`` has a section without a word, because the answer was sure before."""
+    marks = [] if ice is None else [ice.mark.replace("{}", str(number)) for number in range(1, ice.steps + 1)]
+    empty = sum(mark.strip() in map(str.strip, text.splitlines()) for mark in marks)
+    if empty:
+        what = "1 thinking section is" if empty == 1 else f"{empty} thinking sections are"
+        note(f"(the answer was sure before the thinking was done, so {what} empty: --ice-fill writes all)", quiet)

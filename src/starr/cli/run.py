@@ -12,7 +12,7 @@ import typer
 
 from starr.cli.files import check_out, read_prompt, write
 from starr.cli.flags import Decode, Json, Live, Out, Prompt, flag_of
-from starr.cli.known import remark, remark_holes
+from starr.cli.known import remark, remark_holes, remark_thinking
 from starr.cli.ray import Workers
 from starr.cli.report import dump, figures, note
 from starr.cli.verb import verb
@@ -99,6 +99,7 @@ def run_one(options: RunOptions, prompt: str) -> None:
     remark_holes([prompt], options.infill, options.quiet)
     decode = decode_live if options.live else starr.generate
     generation = decode(model, prompt, **decoding.keywords())
+    remark_thinking(generation.text, decoding.ice, options.quiet)
     result = dump(generation.to_dict()) if options.json else generation.text
     give(result, options.out, options.quiet)
     note(figures(generation.stats), options.quiet or options.live)

@@ -78,22 +78,38 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Canvas:
-    """State of B rows between two steps. (B, C) tensors are per position, (B,) per row."""
+    """State of B rows between two steps. (B, C) tensors are per position, (B,) per row.
 
-    tokens: Tensor  # (B, C) int64
-    masked: Tensor  # (B, C) bool
-    frozen: Tensor  # (B, C) bool
-    changed: Tensor  # (B, C) bool: written by the last step
-    buffered: Tensor  # (B, C) bool: the K/V buffer holds this position
-    length: Tensor  # (B,) int64: prompt and canvas positions
-    goal: Tensor  # (B,) int64: the first column that is cut off from the result
-    total: Tensor  # (B,) int64: steps taken in all
-    limit: Tensor  # (B,) int64: the last step commits what is left
+    tokens: (B, C) int64, the mask id where masked.
+    masked: (B, C) bool: still to be decided.
+    frozen: (B, C) bool: prompt, template and padding, which never change.
+    changed: (B, C) bool: written by the last step.
+    buffered: (B, C) bool: the K/V buffer holds this position.
+    length: (B,) int64: prompt and canvas positions.
+    goal: (B,) int64: the first column that is cut off from the result.
+    total: (B,) int64: steps taken in all.
+    limit: (B,) int64: the last step commits what is left.
+    window: the open window of each row.
+    last: what the model said last of each position.
+    done: what was done to each position, and how often.
+    rules: what a request fixes for its row.
+    notes: guests' memory: (B,), (B, C) or (B, C, D).
+    """
+
+    tokens: Tensor
+    masked: Tensor
+    frozen: Tensor
+    changed: Tensor
+    buffered: Tensor
+    length: Tensor
+    goal: Tensor
+    total: Tensor
+    limit: Tensor
     window: Window
     last: LastSeen
     done: Done
     rules: Rules
-    notes: Mapping[str, Tensor] = field(default_factory=dict)  # guests' memory: (B,), (B, C) or (B, C, D)
+    notes: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
     def columns(self) -> int:

@@ -97,11 +97,13 @@ def checked(word: object, strategy: Strategy, view: StepView) -> tuple[Decision,
     if isinstance(word, tuple) and len(word) == 2 and isinstance(word[0], Decision) and isinstance(word[1], Mapping):
         decision, carry = word
         action = decision.action
-        if isinstance(action, Tensor) and list(action.shape) == shape:
+        if isinstance(action, Tensor) and list(action.shape) == shape and not action.is_floating_point():
             return decision, carry
-        found = f"an action of shape {list(action.shape)}" if isinstance(action, Tensor) else type(action).__name__
+        kind = str(getattr(action, "dtype", "")).removeprefix("torch.")
+        found = f"{kind} of shape {list(action.shape)}" if isinstance(action, Tensor) else type(action).__name__
     raise InputError(
-        f"{strategy.name}.decide must return a Decision, whose action has shape {shape}, and a dict; it gave {found}.",
+        f"{strategy.name}.decide must return a Decision, whose action is int8 of shape {shape}, and a dict; it gave"
+        f" {found}.",
         hint="End with: return Decision(commits(chosen)), carry",
         param="strategy",
     )

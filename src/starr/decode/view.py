@@ -47,25 +47,44 @@ class Label(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class StepView:
-    """Everything a strategy may read in one step, and nothing that it may change."""
+    """Everything a strategy may read in one step, and nothing that it may change.
 
-    tokens: Tensor  # (B, W) int64, the mask id where masked
-    masked: Tensor  # (B, W) bool
-    frozen: Tensor  # (B, W) bool: template tokens inside the window, and padding beyond its width
-    proposal: Tensor  # (B, W) int64: the candidate token; never the mask id
-    confidence: Tensor  # (B, W) float32: probability of the proposal where masked, of the held token where held
-    best: Tensor  # (B, W) float32: probability of the most likely token
-    step: Tensor  # (B,) int64: steps already taken in this window
-    width: Tensor  # (B,) int64: positions of the row's window
-    windows: Tensor  # (B,) int64: windows (blocks) the row's canvas is split into
-    block: Tensor  # (B,) int64: the row's block length (its whole canvas without blocks)
-    sure: Tensor | None = None  # (B, W) float32: confidence that does not saturate, see ``confidence.unsaturated``
-    entropy: Tensor | None = None  # (B, W) float32, nats; as all below, only where its name is among the signals
-    margin: Tensor | None = None  # (B, W) float32: best minus second probability
-    gap: Tensor | None = None  # (B, W) float32: best minus second logit
-    distribution: Tensor | None = None  # (B, W, V) float32 logits, the mask id at -inf, zeros where not observed
-    noise: Tensor | None = None  # (B, W) float32: uniform in (0, 1), from seed, step and position
-    extras: Mapping[str, Tensor] = field(default_factory=dict)  # what guests of the loop tell: (B, W) by signal name
+    tokens: (B, W) int64, the mask id where masked.
+    masked: (B, W) bool.
+    frozen: (B, W) bool: template tokens inside the window, and padding beyond its width.
+    proposal: (B, W) int64: the candidate token; never the mask id.
+    confidence: (B, W) float32: probability of the proposal where masked, of the held token where held.
+    best: (B, W) float32: probability of the most likely token.
+    step: (B,) int64: steps already taken in this window.
+    width: (B,) int64: positions of the row's window.
+    windows: (B,) int64: windows (blocks) the row's canvas is split into.
+    block: (B,) int64: the row's block length (its whole canvas without blocks).
+    sure: (B, W) float32: confidence that does not saturate, see ``confidence.unsaturated``.
+    entropy: (B, W) float32, nats; as all below, only where its name is among the signals.
+    margin: (B, W) float32: best minus second probability.
+    gap: (B, W) float32: best minus second logit.
+    distribution: (B, W, V) float32 logits, the mask id at -inf, zeros where not observed.
+    noise: (B, W) float32: uniform in (0, 1), from seed, step and position.
+    extras: what guests of the loop tell: (B, W) by signal name.
+    """
+
+    tokens: Tensor
+    masked: Tensor
+    frozen: Tensor
+    proposal: Tensor
+    confidence: Tensor
+    best: Tensor
+    step: Tensor
+    width: Tensor
+    windows: Tensor
+    block: Tensor
+    sure: Tensor | None = None
+    entropy: Tensor | None = None
+    margin: Tensor | None = None
+    gap: Tensor | None = None
+    distribution: Tensor | None = None
+    noise: Tensor | None = None
+    extras: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
     def inside(self) -> Tensor:
@@ -85,16 +104,29 @@ class StepView:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A strategy's decision on every position; ``enforce`` says which part of it is carried out."""
+    """A strategy's decision on every position; ``enforce`` says which part of it is carried out.
 
-    action: Tensor  # (B, W) int8, values of Action
-    threshold: Tensor | None = None  # (B, W) float32: what confidence was compared with
-    label: Tensor | None = None  # (B, W) int8, values of Label
-    doubt: Tensor | None = None  # (B, W) float32: which revocations matter most; threshold - confidence if None
-    order: Tensor | None = None  # (B, W) float: which mask comes first if one must be committed; sureness if None
-    tokens: Tensor | None = None  # (B, W) int64: what to write on COMMIT and REVISE; the proposal if None
-    end: Tensor | None = None  # (B,) int64: the window now ends this many positions after its start
-    extras: Mapping[str, Tensor] = field(default_factory=dict)  # what it asks of guests of the loop, by name
+    An action is an integer tensor: ``starr.commits`` and ``starr.actions`` make one of truth values. A float one is
+    refused.
+
+        action: (B, W) int8, values of Action.
+        threshold: (B, W) float32: what confidence was compared with.
+        label: (B, W) int8, values of Label.
+        doubt: (B, W) float32: which revocations matter most; threshold - confidence if None.
+        order: (B, W) float: which mask comes first if one must be committed; sureness if None.
+        tokens: (B, W) int64: what to write on COMMIT and REVISE; the proposal if None.
+        end: (B,) int64: the window now ends this many positions after its start.
+        extras: what it asks of guests of the loop, by name.
+    """
+
+    action: Tensor
+    threshold: Tensor | None = None
+    label: Tensor | None = None
+    doubt: Tensor | None = None
+    order: Tensor | None = None
+    tokens: Tensor | None = None
+    end: Tensor | None = None
+    extras: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 def draft_notes(number: int) -> tuple[str, str]:
