@@ -50,6 +50,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if not names:
         return "There is none."
     near = difflib.get_close_matches(word, names, n=1, cutoff=NEAR)
+    near += [name for name in names if sorted(name) == sorted(word)]
     return f"Did you mean {near[0]!r}?" if near else f"Known: {', '.join(names)}."
 
 

@@ -11,9 +11,11 @@ import typer
 from starr.cli.flags import Attention, Common, FamilyName, Json
 from starr.cli.report import dump, table
 from starr.cli.verb import family, verb
-from starr.errors import InputError
 
 if TYPE_CHECKING:
+    from torch import nn
+
+    from starr.model.files.weights import StoredTensor
     from starr.model.network.shape import Shape
     from starr.model.spec import ModelSpec
     from starr.model.text.tokenizer import Tokenizer
@@ -32,12 +34,18 @@ class ShowModelOptions(Common):
 
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME", help="bundled, bundled-dream, bundled-blocks, a folder, or a hub id in the cache."
-        ),
+        typer.Argument(metavar="NAME", help="bundled, bundled-dream, bundled-blocks, a folder, or a hub id."),
     ]
     family: FamilyName = None
     attention: Attention = None
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DownloadOptions(Common):
+    """The flags of ``starr models download``."""
+
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A hub id, as `starr models` lists them.")]
     json: Json = False
 
 
@@ -63,7 +71,16 @@ def add(app: typer.Typer) -> None:
     models = family(app, "models", "List models, or show what a checkpoint holds.", ListModelsOptions, show_all)
     verb(models, "list", ListModelsOptions, show_all)
     verb(models, "show", ShowModelOptions, show_one)
+    verb(models, "download", DownloadOptions, download_one)
     verb(models, "convert", ConvertOptions, convert_one)
+
+
+def download_one(options: DownloadOptions) -> None:
+    """Fetch a model from the hub into its cache, nothing that runs, and print its folder."""
+    from starr.model.files.hub import locate
+
+    folder, name = locate(options.name)
+    print(dump({"name": name, "folder": str(folder)}) if options.json else folder)
 
 
 def show_all(options: ListModelsOptions) -> None:
@@ -100,8 +117,10 @@ def show_one(options: ShowModelOptions) -> None:
 
     folder, name = find(options.name)
     spec, tokenizer, _ = read_folder(folder, name, options.family, options.attention)
-    facts = describe(spec, tokenizer) | {"needs": needs_of(folder, spec.shape)}
-    facts |= {"files": f"{size_of(folder) / 1e6:,.1f} MB", "folder": str(folder)}
+    facts = describe(spec, tokenizer) | {"needs": describe_needs(folder, spec.shape)}
+    size = size_of(folder)
+    files = f"{size / 1e6:,.1f} MB" if size else f"no weights: `starr models download {name}` fetches them"
+    facts |= {"files": files, "folder": str(folder)}
     if options.json:
         print(dump(facts))
     else:
@@ -109,19 +128,33 @@ def show_one(options: ShowModelOptions) -> None:
         print("\n".join(f"{key:<{width}}  {said(value)}" for key, value in facts.items()))
 
 
-def needs_of(folder: Path, shape: Shape) -> str:
-    """Memory by dtype: weights, the largest tensor and one forward."""
-    from starr.model.files.memory import DTYPES, POSITIONS, gigabytes, need
-    from starr.model.files.weights import read_headers, weight_files
+def describe_needs(folder: Path, shape: Shape) -> str:
+    """Memory by dtype: the weights alone, and with the largest tensor and one forward; whether that fits here."""
+    from starr.model.device import choose_device
+    from starr.model.files.memory import DTYPES, POSITIONS, available, gigabytes, need
 
-    found = read_headers(weight_files(folder))
-    sizes = ", ".join(f"{gigabytes(need(found, shape, size).total)} in {name}" for name, size in DTYPES.items())
-    return f"{sizes}, with a forward of {POSITIONS} positions"
+    found, free = list_tensors(folder, shape), available(choose_device(None))
+    parts = []
+    for name, size in DTYPES.items():
+        asked = need(found, shape, size)
+        verdict = "" if free is None else ", fits" if asked.total <= free else ", does not fit"
+        parts.append(f"{gigabytes(asked.total)} in {name} (weights {gigabytes(asked.weights)}{verdict})")
+    here = "" if free is None else f"; {gigabytes(free)} are free here"
+    return f"{', '.join(parts)}, with a forward of {POSITIONS} positions{here}"
+
+
+def list_tensors(folder: Path, shape: Shape) -> dict[str, StoredTensor]:
+    """The tensors that the files hold; where only the config is here, those that a network of its shape has."""
+    from starr.model.files.weights import StoredTensor, read_headers, weight_files
+
+    if any(folder.glob("*.safetensors")):
+        return read_headers(weight_files(folder))
+    return {name: StoredTensor(folder, tuple(each.shape), "BF16") for name, each in outline(shape).named_parameters()}
 
 
 def find(name: str) -> tuple[Path, str]:
-    """The folder of a model that is on this machine: a hub id is looked up in the cache and never fetched."""
-    from starr.model.files.hub import locate
+    """The folder of a model. Of a hub id that is not in the cache, only the config and the tokenizer are fetched."""
+    from starr.model.files.hub import HEAD, download, locate
 
     if Path(name).expanduser().exists() or "/" not in name:
         return locate(name)
@@ -130,9 +163,7 @@ def find(name: str) -> tuple[Path, str]:
     try:
         return Path(snapshot_download(name, local_files_only=True)), name
     except Exception:  # whatever the hub's client says, the files are not here
-        raise InputError(
-            f"{name!r} is neither a folder nor in the hub's cache.", hint=f"`starr run --model {name} ...` fetches it."
-        ) from None
+        return download(name, HEAD), name
 
 
 def describe(spec: ModelSpec, tokenizer: Tokenizer) -> dict[str, Any]:
@@ -166,14 +197,19 @@ def attention(spec: ModelSpec) -> str:
     return f"block-causal, {spec.block_length} positions per block{parts}"
 
 
-def parameters(shape: Shape) -> int:
-    """Weights of a network of this shape, counted without making it."""
+def outline(shape: Shape) -> nn.Module:
+    """A network of this shape without its numbers."""
     import torch
 
     from starr.model.network.encoder import make_network
 
     with torch.device("meta"):
-        return sum(weight.numel() for weight in make_network(shape).parameters())
+        return make_network(shape)
+
+
+def parameters(shape: Shape) -> int:
+    """Weights of a network of this shape, counted without making it."""
+    return sum(weight.numel() for weight in outline(shape).parameters())
 
 
 def size_of(folder: Path) -> int:

@@ -6,7 +6,7 @@ import errno
 import logging
 import re
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -28,6 +28,7 @@ TOKENIZER_FILES = [
     "chat_template.jinja",
 ]
 WANTED = ["config.json", "adapter_config.json", "*.safetensors", "*.safetensors.index.json", *TOKENIZER_FILES]
+HEAD = ["config.json", *TOKENIZER_FILES]  # what a checkpoint says about itself
 OFFLINE = (
     "Offline: give a folder with the model's files, or set HF_HOME to a cache that holds it "
     "(with HF_HUB_OFFLINE=1 to skip the network), or use the bundled model."
@@ -106,14 +107,17 @@ def found(host: str) -> bool:
         return False
 
 
-def download(repository: str) -> Path:
-    """Fetch a repository's config, tokenizer and safetensors (nothing that runs) into the hub's cache."""
+def download(repository: str, wanted: Sequence[str] = WANTED) -> Path:
+    """Fetch a repository's config, tokenizer and safetensors (nothing that runs) into the hub's cache.
+
+    ``wanted`` names fewer files: HEAD is what a checkpoint says about itself.
+    """
     from huggingface_hub import errors, snapshot_download
 
     try:
         with quiet_hub() as only_cache:
             folder = snapshot_download(
-                repository, allow_patterns=WANTED, ignore_patterns=["*/*"], local_files_only=only_cache
+                repository, allow_patterns=list(wanted), ignore_patterns=["*/*"], local_files_only=only_cache
             )
             return Path(folder)
     except errors.GatedRepoError:
