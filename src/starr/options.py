@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from starr.decode.caches import Cache
     from starr.decode.extras.constraints.compile import Constraint
     from starr.decode.prompts.ice import Ice
+    from starr.decode.prompts.tools import Toolbox
     from starr.decode.stops.base import StopRule
     from starr.decode.strategies.base import Strategy
 
@@ -214,6 +215,15 @@ class Options:
     choices: str | Sequence[str] | None = decoding(
         None, "The answer is one of these texts: yes|no, or a JSON list.", doors=(PYTHON, FLAG), absent="any text"
     )
+    tools: str | Sequence[Mapping[str, Any]] | None = decoding(
+        None,
+        "Functions that the answer may call, as OpenAI writes them, or that list as JSON text.",
+        doors=(PYTHON,),
+        absent="none",
+    )
+    tool_choice: str = decoding(
+        "auto", "With tools: auto (text or a call), required (a call), none, or a function's name.", doors=(PYTHON,)
+    )
     infill: bool = decoding(False, "Fill the [MASK:n] holes of the prompt; they alone are decoded.", doors=(PYTHON,))
     system: str | None = decoding(
         None, "System prompt: goes before the messages of the chat.", doors=(PYTHON, FLAG), absent="none"
@@ -250,7 +260,8 @@ class ResolvedOptions(Options):
     stop: tuple[str, ...] = ()
     stop_rule: tuple[StopRule, ...] = ()
     ice: Ice | None = None
-    constraint: Constraint | None = None  # compiled from ``regex``, ``json_schema`` or ``choices``
+    toolbox: Toolbox | None = None  # of ``tools`` and ``tool_choice``
+    constraint: Constraint | None = None  # compiled from ``regex``, ``json_schema``, ``choices`` or ``tools``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

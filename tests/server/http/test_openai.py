@@ -164,7 +164,7 @@ BAD = [
     ({"messages": []}, openai.BadRequestError, "messages", "must not be empty"),
     ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, openai.BadRequestError, "messages", "text"),
     ({"top_logprobs": 21, "logprobs": True}, openai.BadRequestError, "top_logprobs", "within [0, 20]"),
-    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, openai.BadRequestError, "tools", "not supported"),
+    ({"tools": [{"type": "web_search"}]}, openai.BadRequestError, "tools", "function"),
     ({"logit_bias": {"5": 1}}, openai.BadRequestError, "logit_bias", "not supported"),
     ({"presence_penalty": 1.0}, openai.BadRequestError, "presence_penalty", "not supported"),
     ({"extra_body": {"strategy": "star"}}, openai.BadRequestError, "strategy", "Did you mean 'starr'?"),

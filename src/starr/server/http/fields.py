@@ -60,6 +60,8 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
 
 INSTEAD = {
     "conversation": "Send its messages.",
+    "function_call": "That is tool_choice here.",
+    "functions": "That is tools here.",
     "diffusion_visual": "That is diffusing here.",
     "guided_choice": "That is choice here.",
     "guided_json": "That is response_format here.",
