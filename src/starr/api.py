@@ -16,6 +16,7 @@ from starr.decode.caches import CACHES
 from starr.decode.choose.answers import answers
 from starr.decode.choose.questions import asks_within, questions_behind, questions_within
 from starr.decode.engine import Engine
+from starr.decode.extras.bias import read_bias
 from starr.decode.extras.constraints.compile import compile_for
 from starr.decode.extras.constraints.expression import ConstraintSpec, parse_constraint, read_choices
 from starr.decode.prompts.given import Prompt as Prompt
@@ -139,6 +140,8 @@ def resolve(options: Options, model: Model) -> ResolvedOptions:
     given["strategy"] = given["strategy"].bind(model)
     if options.infill:
         given["eos"] = "never"
+    if options.logit_bias is not None:
+        given["logit_bias"] = read_bias(options.logit_bias, model.spec.shape.vocab_size)
     if asked is not None and model.tokenizer.spaced:
         rule = f"{model.name} has a WordPiece tokenizer, whose tokens are not the bytes of a text."
         raise InputError(rule, hint="Decode it without a constraint.", param=asked.kind)

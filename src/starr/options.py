@@ -167,6 +167,12 @@ class Options:
         1.0, "Sample from the likeliest tokens, up to this total probability.", low=0.0, high=1.0, open_low=True
     )
     top_k: int = decoding(0, "Sample from this many of the likeliest tokens; 0 is all.", low=0)
+    min_p: float = decoding(
+        0.0, "Sample from tokens that have this share of the likeliest one's probability; 0 is all.", low=0.0, high=1.0
+    )
+    logit_bias: str | Mapping[Any, float] | None = decoding(
+        None, "Token ids and what is added to their logits, -100 to 100; a JSON object.", doors=(PYTHON,), absent="none"
+    )
     seed: int = decoding(0, "Same seed, same tokens.", low=0, high=MOST_SEED)
     max_forwards: int | None = decoding(
         None, "At most this many forwards; the last one commits the rest.", low=1, absent="no limit"
@@ -257,6 +263,7 @@ class ResolvedOptions(Options):
 
     strategy: Strategy
     cache: Cache
+    logit_bias: Mapping[Any, float] | None = None
     stop: tuple[str, ...] = ()
     stop_rule: tuple[StopRule, ...] = ()
     ice: Ice | None = None

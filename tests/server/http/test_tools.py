@@ -88,16 +88,18 @@ def test_a_call_is_held_to_its_schema(client, choice):
         assert (said.message.content, said.finish_reason, call.type) == (None, "tool_calls", "function")
 
 
-def test_auto_gives_text_or_a_call_and_never_half_of_both(client):
-    kinds = set()
-    for seed in range(6):
-        said = ask(client, temperature=1.5, seed=seed, max_tokens=80).choices[0]
-        kinds.add(said.finish_reason)
-        if said.message.tool_calls:
-            check(said.message.tool_calls[0])
-        else:
-            assert not said.message.content.startswith("{")
-    assert kinds
+def test_auto_gives_text_or_a_call_and_never_half_of_both(client, roomy):
+    (brace,) = roomy.tokenizer.encode("{")
+    for bias, calls in ((100, True), (-100, False)):
+        for seed in range(2):
+            given = {"temperature": 1.5, "seed": seed, "max_tokens": 80, "logit_bias": {str(brace): bias}}
+            said = ask(client, **given, tool_choice="auto").choices[0]
+            assert (said.finish_reason == "tool_calls") == calls
+            if calls:
+                check(said.message.tool_calls[0])
+            else:
+                assert said.message.tool_calls is None
+                assert not said.message.content.startswith("{")
 
 
 def test_none_and_no_tools_give_the_same_text(client):

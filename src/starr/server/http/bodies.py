@@ -79,6 +79,9 @@ class Decoding(Open):
     stop: str | list[str] | None = Field(None, description="End the answer before any of these texts.")
     stream: bool | None = Field(None, description="Send settled text as it grows, as server-sent events.")
     stream_options: StreamOptions | None = Field(None, description="include_usage: end with a chunk of the usage.")
+    logit_bias: dict[str, float] | None = Field(
+        None, description="Token ids and what is added to their logits at every position, -100 to 100."
+    )
     ignore_eos: bool | None = Field(None, description="Never propose end-of-text, as eos=never.")
     diffusing: bool | None = Field(None, description="Stream the whole canvas; each frame replaces the last.")
     timeout: float | None = Field(None, description="Seconds until the request times out.")
@@ -91,6 +94,7 @@ class Decoding(Open):
     def given(self) -> dict[str, Any]:
         """The options of decoding that were given; the form of the answer is not among them."""
         fields = {option.name: getattr(self, option.name) for option in options_at(JSON) if option.name != "regex"}
+        fields |= {"logit_bias": self.logit_bias or None}
         given = {name: value for name, value in fields.items() if value is not None}
         return given | {"eos": "never"} if self.ignore_eos else given
 
