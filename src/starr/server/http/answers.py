@@ -53,6 +53,7 @@ class FinishedRow:
     revocations: int = 0
     chances: list[Chance] | None = None  # of its tokens, where logprobs are wanted
     trace: Trace | None = None
+    note: str = ""  # why the answer may be nonsense
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,7 @@ class FinishedJob:
             "positions": sum(row.positions for row in self.rows),
             "tokens_per_forward": round(made / max(forwards, 1), 4),
             "revocations": sum(row.revocations for row in self.rows),
+            **({"note": note} if (note := next((row.note for row in self.rows if row.note), "")) else {}),
         } | self.origin
 
 
@@ -123,6 +125,7 @@ def finish_row(ticket: Ticket, model: Model, likely: int | None = None) -> Finis
         revocations=stats.revocations,
         chances=None if likely is None else read_chances(event, places, likely, model),
         trace=None if result is None else result.trace,
+        note="" if model.known is None else model.known.remark(model.name, ticket.request.prompt),
     )
 
 

@@ -97,7 +97,7 @@ class Stream:
             sent.over = True
             yield from self.last(index, ticket, event)
         elif self.asked.diffusing:
-            yield Piece(index, write_frame(ticket, event, self.model), more=show_canvas(event))
+            yield Piece(index, write_frame(ticket, event, self.model), more=show_canvas(ticket, event))
         else:
             yield from self.delta(index, event.text, event)
 
@@ -128,7 +128,7 @@ class Stream:
         """The rest of the text, and the piece that says why it ended and what it cost."""
         row = finish_row(ticket, self.model)
         if self.asked.diffusing:
-            yield Piece(index, row.text, more=show_canvas(event))
+            yield Piece(index, row.text, more=show_canvas(ticket, event))
         else:
             yield from self.delta(index, event.text, event)
         more: dict[str, Any] = {"starr": answer_job(self.job, [row]).figures}
@@ -149,9 +149,10 @@ def write_frame(ticket: Ticket, event: Event, model: Model) -> str:
     return before_stop(text, ticket.request.options.stop)
 
 
-def show_canvas(event: Event) -> dict[str, Any]:
-    """The fields of a frame: it replaces what came before."""
-    return {"diffusing": True, "canvas": event.canvas}
+def show_canvas(ticket: Ticket, event: Event) -> dict[str, Any]:
+    """The fields of a frame, which replaces what came before, and whether held tokens may still be revoked."""
+    options = ticket.request.options
+    return {"diffusing": True, "canvas": event.canvas, "revokes": options.strategy.revokes() or options.verify > 0}
 
 
 class Streamed(StreamingResponse):
