@@ -16,12 +16,14 @@ from starr.decode.caches import CACHES
 from starr.decode.choose.answers import answers
 from starr.decode.choose.questions import asks_within, questions_behind, questions_within
 from starr.decode.engine import Engine
+from starr.decode.extras.bias import read_bias
 from starr.decode.extras.constraints.compile import compile_for
 from starr.decode.extras.constraints.expression import ConstraintSpec, parse_constraint, read_choices
 from starr.decode.prompts.given import Prompt as Prompt
 from starr.decode.prompts.given import read_one, read_prompts
 from starr.decode.prompts.ice import ICES
 from starr.decode.prompts.prepare import add_suffix, build_canvas, build_infill, encode_prompt
+from starr.decode.prompts.tools import Toolbox, read_toolbox
 from starr.decode.request import Request, build_row
 from starr.decode.result import Event
 from starr.decode.stops import stop_rules
@@ -116,7 +118,7 @@ def read_files(options: AnyOptions) -> AnyOptions:
 
 def parse_options(options: AnyOptions) -> AnyOptions:
     """Put members in place of text forms, before there is a model. Constraints are checked, and compiled later."""
-    read_constraint(options)
+    read_constraint(options, read_toolbox(options.tools, options.tool_choice))
     return replace(options, **parse_members(options.keywords()))
 
 
@@ -129,9 +131,10 @@ def parse_members(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_constraint(options: Options) -> ConstraintSpec | None:
+def read_constraint(options: Options, toolbox: Toolbox | None) -> ConstraintSpec | None:
     """What the answer must match; None is any text."""
-    asked = parse_constraint(options.regex, options.json_schema, options.choices)
+    calls = None if toolbox is None else toolbox.constraint()
+    asked = parse_constraint(options.regex, options.json_schema, options.choices, calls)
     if asked is not None:
         need("grammar", asked.kind)
     return asked
@@ -139,7 +142,9 @@ def read_constraint(options: Options) -> ConstraintSpec | None:
 
 def resolve(options: Options, model: Model) -> ResolvedOptions:
     """Resolve options for a model: parse text forms, take the model's own members where none is named."""
-    given, asked = options.keywords(), read_constraint(options)
+    given, toolbox = options.keywords(), read_toolbox(options.tools, options.tool_choice)
+    toolbox = None if toolbox is None else replace(toolbox, marks=model.tokenizer.call_marks)
+    asked = read_constraint(options, toolbox)
     given |= {name: getattr(model.spec.habits, name) for name in MODELS_OWN if given[name] is None}
     if options.ice is not None:
         given["block_length"] = options.block_length  # a template is one canvas: blocks must be asked for
@@ -147,10 +152,13 @@ def resolve(options: Options, model: Model) -> ResolvedOptions:
     given["strategy"] = given["strategy"].bind(model)
     if options.infill:
         given["eos"] = "never"
+    if options.logit_bias is not None:
+        given["logit_bias"] = read_bias(options.logit_bias, model.spec.shape.vocab_size)
     if asked is not None and model.tokenizer.spaced:
         rule = f"{model.name} has a WordPiece tokenizer, whose tokens are not the bytes of a text."
-        raise InputError(rule, hint="Decode it without a constraint.", param="regex")
-    return ResolvedOptions(**given, constraint=None if asked is None else compile_for(model, asked))
+        raise InputError(rule, hint="Decode it without a constraint.", param=asked.kind)
+    constraint = None if asked is None else compile_for(model, asked)
+    return ResolvedOptions(**given, toolbox=toolbox, constraint=constraint)
 
 
 def check_model(model: Any, prompt: Any = None) -> None:

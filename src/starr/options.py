@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from starr.decode.caches import Cache
     from starr.decode.extras.constraints.compile import Constraint
     from starr.decode.prompts.ice import Ice
+    from starr.decode.prompts.tools import Toolbox
     from starr.decode.stops.base import StopRule
     from starr.decode.strategies.base import Strategy
 
@@ -166,6 +167,12 @@ class Options:
         1.0, "Sample from the likeliest tokens, up to this total probability.", low=0.0, high=1.0, open_low=True
     )
     top_k: int = decoding(0, "Sample from this many of the likeliest tokens; 0 is all.", low=0)
+    min_p: float = decoding(
+        0.0, "Sample from tokens that have this share of the likeliest one's probability; 0 is all.", low=0.0, high=1.0
+    )
+    logit_bias: str | Mapping[Any, float] | None = decoding(
+        None, "Token ids and what is added to their logits, -100 to 100; a JSON object.", doors=(PYTHON,), absent="none"
+    )
     seed: int = decoding(0, "Same seed, same tokens.", low=0, high=MOST_SEED)
     max_forwards: int | None = decoding(
         None, "At most this many forwards; the last one commits the rest.", low=1, absent="no limit"
@@ -214,6 +221,15 @@ class Options:
     choices: str | Sequence[str] | None = decoding(
         None, "The answer is one of these texts: yes|no, or a JSON list.", doors=(PYTHON, FLAG), absent="any text"
     )
+    tools: str | Sequence[Mapping[str, Any]] | None = decoding(
+        None,
+        "Functions that the answer may call, as OpenAI writes them, or that list as JSON text.",
+        doors=(PYTHON,),
+        absent="none",
+    )
+    tool_choice: str = decoding(
+        "auto", "With tools: auto (text or a call), required (a call), none, or a function's name.", doors=(PYTHON,)
+    )
     infill: bool = decoding(False, "Fill the [MASK:n] holes of the prompt; they alone are decoded.", doors=(PYTHON,))
     system: str | None = decoding(
         None, "System prompt: goes before the messages of the chat.", doors=(PYTHON, FLAG), absent="none"
@@ -247,10 +263,12 @@ class ResolvedOptions(Options):
 
     strategy: Strategy
     cache: Cache
+    logit_bias: Mapping[Any, float] | None = None
     stop: tuple[str, ...] = ()
     stop_rule: tuple[StopRule, ...] = ()
     ice: Ice | None = None
-    constraint: Constraint | None = None  # compiled from ``regex``, ``json_schema`` or ``choices``
+    toolbox: Toolbox | None = None  # of ``tools`` and ``tool_choice``
+    constraint: Constraint | None = None  # compiled from ``regex``, ``json_schema``, ``choices`` or ``tools``
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

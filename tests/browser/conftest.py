@@ -68,10 +68,14 @@ def show(browser, tmp_path):
     """Write a page for traces, open it from disk, and check at the end that it was quiet."""
     opened = []
 
-    def open_page(traces, *, link="", width=1280, dark=False):
+    def open_page(traces, *, link="", width=1280, dark=False, moves=False):
         path = tmp_path / f"page{len(opened)}.html"
         path.write_text(page_of(traces, "A page"), encoding="utf-8")
-        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme="dark" if dark else "light")
+        page = browser.new_page(
+            viewport={"width": width, "height": 900},
+            color_scheme="dark" if dark else "light",
+            reduced_motion="no-preference" if moves else "reduce",
+        )
         page.set_default_timeout(60_000)
         one = Opened(page, path.as_uri())
         page.on("console", lambda message: one.troubles.append(message.text))

@@ -34,7 +34,7 @@ def test_the_page_shows_a_run_and_then_its_steps(browser, writer):  # noqa: F811
         assert "diffusion model" in page.title()
         inside = page.frame_locator("#viewer")
         inside.locator("[data-ready]").wait_for(state="attached")
-        assert inside.locator("h1").text_content().startswith("Every step of a run by starr · '")
+        assert inside.locator("h1").text_content().startswith("Every step of a run by starr · ")
         assert "forwards" in inside.locator("#now").text_content()
         page.fill("#strategy", "no such")
         page.click("#run")

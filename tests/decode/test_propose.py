@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from starr.decode import noise, propose
-from starr.decode.propose import ProposalRequest, nucleus
+from starr.decode.propose import ProposalRequest, likely_enough, nucleus
 
 MASK = 3
 
@@ -124,6 +125,15 @@ def test_sampling_follows_the_distribution_and_the_seed():
     expected = (logits[0] / 1.3).index_fill(0, torch.tensor([MASK]), -torch.inf).softmax(0)
     assert torch.allclose(token.bincount(minlength=5) / 20_000, expected, atol=0.015)
     assert torch.equal(token, propose.propose(identity, logits, ask(20_000, 5, **more), 5).token)
+
+
+@given(st.lists(st.floats(-8, 8), min_size=1, max_size=9), st.floats(0, 1))
+def test_min_p_keeps_what_has_its_share_of_the_likeliest(logits, share):
+    shares = [math.exp(logit - max(logits)) for logit in logits]
+    kept = likely_enough(torch.tensor([logits], dtype=torch.float64), torch.tensor([share], dtype=torch.float64))
+    clear = [i for i, each in enumerate(shares) if abs(each - share) > 1e-9]
+    assert [bool(kept[0, i]) for i in clear] == [shares[i] > share for i in clear]
+    assert kept.any()
 
 
 @pytest.mark.parametrize(("top_p", "top_k", "kept"), [(0.6, 0, 1), (0.7, 0, 2), (1.0, 2, 2), (1.0, 0, 4), (0.01, 0, 1)])

@@ -12,7 +12,7 @@ CPU = torch.device("cpu")
 
 def test_what_nobody_asked_for_is_none():
     settings = settings_of([request("__"), request("___")], CPU)
-    names = ("temperature", "top_p", "top_k", "guidance", "eos_never", "eos_last")
+    names = ("temperature", "top_p", "top_k", "min_p", "guidance", "eos_never", "eos_last")
     assert all(getattr(settings, name) is None for name in names)
     assert not settings.endless
     assert settings.plain.tolist() == [0, 1]

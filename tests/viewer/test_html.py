@@ -13,7 +13,7 @@ from tests.viewer.traces import make
 
 def test_one_file_that_asks_for_nothing_else():
     text = build_page([make(length=12)], "A title")
-    assert "<title>A title · &#x27;How many apples?&#x27;</title>" in text
+    assert "<title>A title · How many apples?</title>" in text
     assert not re.search(r"""(src|href)=["'](?!data:,)""", text)
     assert "default-src 'none'" in text
     assert not re.search(r"@[A-Z_]+@", text)
@@ -33,8 +33,8 @@ def test_title_and_trace_cannot_break_out():
 
 
 def test_the_title_begins_the_prompt_that_the_lanes_share():
-    long = make(prompt="How many\n  apples does Tom have today, after lunch?")
-    assert "<h1>Run · &#x27;How many apples does Tom have today, af…&#x27;</h1>" in build_page([long, long], "Run")
+    long = make(prompt="  How many apples does Tom have today, after lunch?\nThink.")
+    assert "<h1>Run · How many apples does Tom have today, after lunch?</h1>" in build_page([long, long], "Run")
     for traces in ([make(prompt="")], [make(prompt="a"), make(prompt="b")]):
         assert "<h1>Run</h1>" in build_page(traces, "Run")
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def remark(model: Model, prompt: Prompt, quiet: bool) -> None:
     """One line on standard error where a prompt is unlike anything that the model was trained on."""
-    doubt = model.known.doubt(prompt) if model.known is not None else ""
-    if model.known is not None and doubt:
-        note(f"({model.name} knows only {model.known.about}: {doubt}, so the answer may be nonsense)", quiet)
+    said = model.known.remark(model.name, prompt) if model.known is not None else ""
+    if said:
+        note(f"({said})", quiet)
 
 
 def remark_all(model: Model, prompts: Sequence[Prompt], quiet: bool) -> None:

@@ -45,6 +45,7 @@ class ProposalRequest:
     temperature: Tensor | None = None
     top_p: Tensor | None = None
     top_k: Tensor | None = None
+    min_p: Tensor | None = None
     key: Tensor | None = None  # noise keys, with temperature
     banned: Tensor | None = None  # bool: ``banned_ids`` are never proposed here
     banned_ids: tuple[int, ...] = ()
@@ -105,6 +106,7 @@ def proposal_request(call: ForwardCall, spec: ModelSpec, unguided: Tensor | None
         temperature=spread(temperature),
         top_p=spread(settings.top_p),
         top_k=spread(settings.top_k),
+        min_p=spread(settings.min_p),
         key=key,
         banned=banned,
         banned_ids=spec.eos_ids,
@@ -181,14 +183,16 @@ def weighted_sum(shifted: Tensor) -> Tensor:
 
 
 def sample(logits: Tensor, request: ProposalRequest) -> Tensor:
-    """Gumbel-max: argmax of logits + temperature * noise within top-p and top-k; temperature 0 is greedy."""
+    """Gumbel-max: argmax of logits + temperature * noise within top-p, top-k and min-p; temperature 0 is greedy."""
     if request.temperature is None or request.key is None:
         raise ValueError("sampling needs temperature and key")
     temperature = request.temperature[:, None]
     allowed = logits
+    scaled = logits / temperature.clamp(min=1e-6)
     if request.top_p is not None or request.top_k is not None:
-        kept = nucleus(logits / temperature.clamp(min=1e-6), request.top_p, request.top_k)
-        allowed = logits.masked_fill(~kept, -torch.inf)
+        allowed = logits.masked_fill(~nucleus(scaled, request.top_p, request.top_k), -torch.inf)
+    if request.min_p is not None:
+        allowed = allowed.masked_fill(~likely_enough(scaled, request.min_p), -torch.inf)
     return (allowed + temperature * noise.gumbel(request.key, logits.shape[1])).argmax(dim=1)
 
 
@@ -203,6 +207,11 @@ def nucleus(scaled: Tensor, top_p: Tensor | None, top_k: Tensor | None) -> Tenso
         rank = torch.arange(scaled.shape[1], device=scaled.device)
         keep &= (top_k[:, None] == 0) | (rank < top_k[:, None])
     return torch.empty_like(keep).scatter_(1, order, keep)
+
+
+def likely_enough(scaled: Tensor, min_p: Tensor) -> Tensor:
+    """Which tokens (N, V) have at least the share ``min_p`` (N,) of the likeliest one's probability."""
+    return scaled >= scaled.max(dim=1, keepdim=True).values + min_p.log()[:, None]
 
 
 def postpone_eos(found: Proposals, call: ForwardCall, eos_ids: Tensor, vocab_size: int) -> Proposals:

@@ -29,6 +29,7 @@ class RowSettings:
     temperature: Tensor | None
     top_p: Tensor | None
     top_k: Tensor | None
+    min_p: Tensor | None
     guidance: Tensor | None
     eos_never: Tensor | None
     blocks: BlockRows | None  # of a block-causal model
@@ -68,6 +69,7 @@ def settings_of(requests: Sequence[Request], device: torch.device, *, shift: boo
         temperature=values(lambda r: r.options.temperature, 0.0),
         top_p=values(lambda r: r.options.top_p, 1.0) if sampled else None,
         top_k=values(lambda r: r.options.top_k, 0) if sampled else None,
+        min_p=values(lambda r: r.options.min_p, 0.0) if sampled else None,
         guidance=values(lambda r: r.options.guidance, 0.0),
         eos_never=values(lambda r: r.options.eos == "never", False),
         blocks=BlockRows.of(requests, shift, device),

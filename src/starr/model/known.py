@@ -52,6 +52,11 @@ class Known:
             return "this prompt is unlike those"
         return "this story asks no question" if self.asks_nothing(text) else ""
 
+    def remark(self, name: str, prompt: Prompt) -> str:
+        """Say in one line that the model of this name may answer with nonsense, and why; "" where it need not."""
+        doubt = self.doubt(prompt)
+        return f"{name} knows only {self.about}: {doubt}, so the answer may be nonsense" if doubt else ""
+
     def measure_strangeness(self, text: str) -> float:
         """Measure the share of a text's pairs, in [0, 1], that the training never had."""
         pairs = list_pairs(text)

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from starr.decode.trace import begin, check_trace
+from starr.decode.trace import check_trace
 from starr.errors import InputError
 from starr.viewer.compare import compare_lanes
 from starr.viewer.frames import Trace
 from starr.viewer.pack import encode, pack
 from starr.viewer.words import ABOVE, BELOW, LANES, STATES, ZERO
 
-MOST_LANES, MOST_PROMPT = 4, 40
+MOST_LANES = 4
 SCRIPTS = (
     "unpack", "frames", "draw", "text", "about", "map", "curves", "life", "difference", "export", "controls", "link",
     "main",
@@ -40,10 +40,10 @@ def build_page(traces: Sequence[dict[str, Any]], title: str = "STaRR") -> str:
 
 
 def write_title(title: str, lanes: Sequence[Trace]) -> str:
-    """Write the title and the beginning of the prompt that the lanes share, so that pages differ."""
-    prompts = {" ".join((lane.get("prompt") or "").split()) for lane in lanes}
+    """Write the title and the first line of the prompt that the lanes share, whole, so that pages differ."""
+    prompts = {(lane.get("prompt") or "").strip().partition("\n")[0].strip() for lane in lanes}
     prompt = prompts.pop() if len(prompts) == 1 else ""
-    return f"{title} · {begin(prompt, MOST_PROMPT)}" if prompt else title
+    return f"{title} · {prompt}" if prompt else title
 
 
 def read_source(name: str) -> str:

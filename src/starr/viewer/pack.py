@@ -15,7 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from starr.viewer.frames import MASKED, Ints, Trace, build_curves, build_frames, read_floats, read_piece
+from starr.decode.strategies import strategy
+from starr.errors import StarrError
+from starr.viewer.frames import (
+    MASKED,
+    REVISE,
+    REVOKE,
+    Ints,
+    Trace,
+    build_curves,
+    build_frames,
+    read_floats,
+    read_piece,
+)
 
 GRAIN = 1000
 """Confidences and thresholds are kept to a thousandth."""
@@ -56,8 +68,20 @@ def describe_run(trace: Trace) -> dict[str, Any]:
     """Collect what the page says about the run as a whole."""
     words = {key: trace.get(key) or "" for key in ("model", "strategy", "cache", "prompt", "text")}
     judged = {key: trace.get(key) for key in ("answer", "right", "formed")}
+    judged["revokes"] = can_revoke(trace)
     bound = {"constraint": trace.get("constraint", ""), "sets": trace.get("sets", [])}
     return {**words, **judged, **bound, "stats": trace.get("stats", {}), "blocks": trace.get("blocks") or []}
+
+
+def can_revoke(trace: Trace) -> bool:
+    """Whether held tokens of the run could be revoked: one was, or the strategy may; unknown strategies may."""
+    if any(action in (REVOKE, REVISE) for step in trace["steps"] for action in step["action"]):
+        return True
+    form = trace.get("strategy") or ""
+    try:
+        return "/" in form or "@" in form or strategy(form).revokes()  # a form that names a file is not parsed
+    except StarrError:
+        return True
 
 
 def read_sets(trace: Trace, step: dict[str, Any]) -> list[int]:

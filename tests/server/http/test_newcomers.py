@@ -135,11 +135,6 @@ def test_a_field_that_nobody_knows_is_named_in_a_header(server, field):
     assert odd.headers["x-starr-ignored-fields"] == "\\u00e5\\n\\r: x, b"
 
 
-def test_tools_are_refused(server):
-    answer = post(server, "/v1/chat/completions", messages=ASK, tools=[{"type": "function", "function": {"name": "f"}}])
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "tools")
-
-
 def test_responses_whole_and_streamed_are_the_chat(server):
     client = openai.OpenAI(base_url=f"{server.url}/v1", api_key="unused", max_retries=0)
     chat = client.chat.completions.create(model=client.models.list().data[0].id, messages=ASK, max_tokens=12)

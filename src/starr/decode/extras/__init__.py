@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from starr.decode.extras.base import Guest
+from starr.decode.extras.bias import Bias
 from starr.decode.extras.constraints.guest import Constraints
 from starr.decode.extras.drafts import Drafts
 from starr.decode.extras.extra_steps import ExtraSteps
@@ -23,6 +24,7 @@ GUESTS: tuple[type[Guest], ...] = (
     Drafts,
     Outlook,
     Repetition,
+    Bias,
     Smoothing,
     Growth,
     Shortening,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from starr.decode.prompts.given import Prompt as Prompt
 from starr.decode.prompts.infill import infill_layout
 from starr.decode.prompts.layout import Layout, lay_out
+from starr.decode.prompts.tools import Toolbox, hand_over, write_out
 from starr.errors import InputError, LengthError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class PreparedPrompt:
 
 def build_canvas(model: Model, prompt: Prompt, options: ResolvedOptions) -> PreparedPrompt:
     """Put ``max_tokens`` masks or an ``ice`` template after a prompt."""
-    tokens, text = encode_prompt(model, prompt, options.chat, options.system)
+    tokens, text = encode_prompt(model, prompt, options.chat, options.system, options.toolbox)
     check_length(len(tokens), options.max_tokens, model.spec.max_length)
     encode, mask = model.tokenizer.encode, model.spec.mask_id
     if options.ice is None:
@@ -62,14 +63,18 @@ def add_suffix(model: Model, prepared: PreparedPrompt, options: ResolvedOptions,
     return replace(prepared, canvas=canvas, ends=False, tail=len(tokens))
 
 
-def encode_prompt(model: Model, prompt: Prompt, chat: bool | None, system: str | None = None) -> tuple[list[int], str]:
+def encode_prompt(
+    model: Model, prompt: Prompt, chat: bool | None, system: str | None = None, toolbox: Toolbox | None = None
+) -> tuple[list[int], str]:
     """The tokens of a prompt, and its text for display. ``system`` goes before the messages."""
     if isinstance(prompt, str):
         if not prompt.strip():
             raise InputError("The prompt must not be empty.", hint="Give at least one word.", param="prompt")
         if model.tokenizer.has_chat if chat is None else chat:
-            return model.tokenizer.chat(add_system([{"role": "user", "content": prompt}], system)), prompt
+            return encode_chat(model, add_system([{"role": "user", "content": prompt}], system), toolbox), prompt
         refuse_system(system, "a prompt without a chat template")
+        if toolbox is not None:
+            raise InputError("tools need a chat.", hint="Give messages to a model with a template.", param="tools")
         start = [] if model.spec.bos_id is None else [model.spec.bos_id]
         return start + model.tokenizer.encode(prompt), prompt
     if not prompt:
@@ -79,11 +84,22 @@ def encode_prompt(model: Model, prompt: Prompt, chat: bool | None, system: str |
     if tokens and not messages:
         refuse_system(system, "token ids")
         check_ids(tokens, model.spec.shape.vocab_size)
+        if toolbox is not None:
+            raise InputError("tools need a chat.", hint="Give messages, not token ids.", param="tools")
         return tokens, model.tokenizer.decode(tokens)
-    return model.tokenizer.chat(add_system(messages, system)), str(messages[-1].get("content", ""))
+    return encode_chat(model, add_system(messages, system), toolbox), str(messages[-1].get("content", ""))
 
 
-def add_system(messages: list[dict[str, str]], system: str | None) -> list[dict[str, str]]:
+def encode_chat(model: Model, messages: Sequence[Mapping[str, Any]], toolbox: Toolbox | None = None) -> list[int]:
+    """The tokens of messages, with the functions that the answer may call."""
+    tokenizer = model.tokenizer
+    if not tokenizer.takes_tools:
+        return tokenizer.chat(write_out(messages, toolbox))
+    told = hand_over(messages)
+    return tokenizer.chat(told) if toolbox is None else tokenizer.chat(told, toolbox.shown())
+
+
+def add_system(messages: list[dict[str, Any]], system: str | None) -> list[dict[str, Any]]:
     """The messages after a system prompt."""
     if system is None:
         return messages

@@ -53,7 +53,7 @@ ANSWER_TEMPLATE = """\
 {%- endfor -%}
 {{ '[Answer]\\n' if add_generation_prompt }}"""
 
-Messages = Sequence[Mapping[str, str]]
+Messages = Sequence[Mapping[str, Any]]
 REFUSALS = (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError)
 MOST_TEXT = 8_000_000  # characters that a template may write
 GUARDS = range(0xFDD0, 0xFDF0)  # Unicode noncharacters: no text should hold them, and we take one that none does
@@ -107,24 +107,30 @@ def render(
     messages: Messages,
     special: Iterable[str],
     variables: Mapping[str, Any],
+    tools: Sequence[Mapping[str, Any]] = (),
 ) -> list[tuple[str, bool]]:
     """Render a chat in pieces ``(text, is_special)``; only the template's own tokens are special."""
     check_messages(messages)
     choices = "|".join(map(re.escape, sorted(special, key=len, reverse=True)))  # the longest wins, as in tokenizers
-    guard = find_free_character(messages)
-    guarded = [
-        {key: re.sub(f"(?={choices})", guard, value) if choices else value for key, value in message.items()}
-        for message in messages
-    ]
-    text = write(guarded, variables)
+    guard = find_free_character([messages, tools])
+
+    def shield(value: Any) -> Any:
+        if isinstance(value, str):
+            return re.sub(f"(?={choices})", guard, value) if choices else value
+        if isinstance(value, Mapping):
+            return {shield(key): shield(inner) for key, inner in value.items()}
+        return [shield(inner) for inner in value] if isinstance(value, Sequence) else value
+
+    given = {"tools": shield(tools)} if tools else {}
+    text = write(shield(messages), {**variables, **given})
     pieces = re.split(f"(?<!{guard})({choices})", text) if choices else [text]
     cleaned = ((piece.replace(guard, ""), index % 2 == 1) for index, piece in enumerate(pieces))
     return [(piece, is_special) for piece, is_special in cleaned if piece]
 
 
-def find_free_character(messages: Messages) -> str:
-    """Find a noncharacter that no message has."""
-    used = set().union(*(value for message in messages for value in message.values()))
+def find_free_character(given: Any) -> str:
+    """Find a noncharacter that no text of messages and tools has."""
+    used = set(json.dumps(given, ensure_ascii=False, default=str))
     for code in GUARDS:
         if chr(code) not in used:
             return chr(code)

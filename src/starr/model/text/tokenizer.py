@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,7 +14,7 @@ import tokenizers
 
 from starr.errors import InputError, LoadError
 from starr.model.files.config import read_json, read_text
-from starr.model.text.chat import render
+from starr.model.text.chat import Messages, render
 from starr.model.text.encoders import (
     LONG,
     Encoder,
@@ -28,6 +29,8 @@ from starr.model.text.screen import check_ids, screen
 from starr.model.text.templates import Writer, read_template
 
 BYTES = list_byte_letters()
+TAKES_TOOLS = re.compile(r"\bin\s+tools\b|\btools\s*\|\s*tojson\b")
+HERMES = ("<tool_call>\n", "\n</tool_call>")  # Qwen's marks, and those of many others
 CONTROL = ("<|expand|>", "<|delete|>")  # of DreamOn: they change a canvas and are no text, whatever their file says
 
 
@@ -57,6 +60,16 @@ class Tokenizer:
     def has_chat(self) -> bool:
         """Whether there is a chat template."""
         return self._write is not None
+
+    @property
+    def takes_tools(self) -> bool:
+        """Whether the chat template lists the functions that an answer may call."""
+        return TAKES_TOOLS.search(self.template or "") is not None
+
+    @property
+    def call_marks(self) -> tuple[str, str]:
+        """What the chat template wants around a call; nothing where it has no such marks."""
+        return HERMES if self.takes_tools and HERMES[0].strip() in (self.template or "") else ("", "")
 
     @property
     def mask_id(self) -> int | None:
@@ -95,15 +108,18 @@ class Tokenizer:
             return letters.encode()
         return bytes(BYTES[letter] for letter in letters)
 
-    def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
-        """Tokens of a chat (``role`` and ``content`` per message), ready for the assistant's answer."""
-        return self.encode_pieces(self.pieces(messages))
+    def chat(self, messages: Messages, tools: Sequence[Mapping[str, Any]] = ()) -> list[int]:
+        """Tokens of a chat (``role`` and ``content`` per message), ready for the assistant's answer.
 
-    def pieces(self, messages: Sequence[Mapping[str, str]]) -> list[tuple[str, bool]]:
+        ``tools`` are for templates that take them.
+        """
+        return self.encode_pieces(self.pieces(messages, tools))
+
+    def pieces(self, messages: Messages, tools: Sequence[Mapping[str, Any]] = ()) -> list[tuple[str, bool]]:
         """The same as text, cut where the template wrote a special token: (text, whether it is one)."""
         if self._write is None:
             raise InputError("This model has no chat template.", hint="Give it a plain prompt.", param="messages")
-        return render(self._write, messages, self.added, self._variables)
+        return render(self._write, messages, self.added, self._variables, tools)
 
     def encode_pieces(self, pieces: Sequence[tuple[str, bool]]) -> list[int]:
         """Tokens of text in pieces; only those marked as special become special tokens."""

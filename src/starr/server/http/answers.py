@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from starr.api import choose
+from starr.decode.prompts.tools import Call, split_answer
 from starr.decode.text import within
 from starr.named import text_form
 from starr.server.http.read import Asked, check_size
@@ -43,7 +44,8 @@ class Chance:
 class FinishedRow:
     """A row that is over, and what it cost. ``made`` of the tokens in its text were decoded; template text is not."""
 
-    text: str
+    text: str  # "" where the answer is a call
+    call: Call | None
     finish_reason: str
     made: int
     forwards: int
@@ -51,6 +53,7 @@ class FinishedRow:
     revocations: int = 0
     chances: list[Chance] | None = None  # of its tokens, where logprobs are wanted
     trace: Trace | None = None
+    note: str = ""  # why the answer may be nonsense
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,15 +85,20 @@ class FinishedJob:
             "positions": sum(row.positions for row in self.rows),
             "tokens_per_forward": round(made / max(forwards, 1), 4),
             "revocations": sum(row.revocations for row in self.rows),
+            **({"note": note} if (note := next((row.note for row in self.rows if row.note), "")) else {}),
         } | self.origin
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A piece of a streamed answer; ``text`` None adds nothing. ``offset`` characters came before."""
+    """A piece of a streamed answer; ``text`` None adds nothing. ``offset`` characters came before.
+
+    The first piece of a call has its name and no arguments, the others have some more of them.
+    """
 
     index: int
     text: str | None = None
+    call: Call | None = None
     chances: list[Chance] | None = None
     offset: int = 0
     finish_reason: str | None = None
@@ -104,15 +112,20 @@ def finish_row(ticket: Ticket, model: Model, likely: int | None = None) -> Finis
     places, stats, result = event.places, event.stats, event.generation
     if result is None:
         places = places[: within([event.tokens[place] for place in places], event.text, model)]
+    text, call = split_answer(event.text, ticket.request.options.toolbox)
+    ended = "length" if result is None else result.finish_reason
+    likely = None if call is not None else likely
     return FinishedRow(
-        text=event.text,
-        finish_reason="length" if result is None else result.finish_reason,
+        text=text,
+        call=call,
+        finish_reason="tool_calls" if call is not None and call.whole else ended,
         made=event.snapshot.text.made(places),
         forwards=stats.forwards,
         positions=stats.positions,
         revocations=stats.revocations,
         chances=None if likely is None else read_chances(event, places, likely, model),
         trace=None if result is None else result.trace,
+        note="" if model.known is None else model.known.remark(model.name, ticket.request.prompt),
     )
 
 
@@ -148,7 +161,7 @@ def answer_choice(asked: Asked, model: Model) -> FinishedJob:
     tops = tuple(Chance(text, text.encode(), math.log(max(share, 1e-30))) for text, share in ranked)
     chances = [Chance(tops[0].text, tops[0].bytes, tops[0].logprob, tops)]
     made = len(model.tokenizer.encode(found.text))
-    row = FinishedRow(found.text, "stop", made, found.forwards, found.positions, chances=chances)
+    row = FinishedRow(found.text, None, "stop", made, found.forwards, found.positions, chances=chances)
     return FinishedJob([row], found.prompt_tokens, {"strategy": None, "cache": None, "seed": None})
 
 
@@ -176,9 +189,10 @@ class AnswerWriter:
         """The answer to a request that is not streamed."""
         choices = []
         for index, row in enumerate(answer.rows):
-            message = {"role": "assistant", "content": row.text, "refusal": None}
+            called = {} if row.call is None else {"content": None, "tool_calls": [self.call(index, row.call)]}
+            message = {"role": "assistant", "content": row.text, "refusal": None} | called
             said = {"message": message} if self.chat else {"text": row.text}
-            choice = self.choice(Piece(index, None, row.chances, finish_reason=row.finish_reason), said)
+            choice = self.choice(Piece(index, chances=row.chances, finish_reason=row.finish_reason), said)
             choices.append(choice if row.trace is None else choice | {"trace": row.trace.to_dict()})
         return self.head(self.kind) | {"choices": choices, "usage": answer.usage, "starr": answer.figures}
 
@@ -189,9 +203,18 @@ class AnswerWriter:
 
     def tell(self, piece: Piece) -> Iterator[str]:
         """The lines of one piece."""
-        delta = {} if piece.text is None else {"content": piece.text}
+        delta: dict[str, Any] = {} if piece.text is None else {"content": piece.text}
+        if piece.call is not None:
+            delta = {"tool_calls": [{"index": 0} | self.call(piece.index, piece.call)]}
         choice = self.choice(piece, {"delta": delta} if self.chat else {"text": piece.text or ""})
         yield self.line([choice], **piece.more)
+
+    def call(self, index: int, call: Call) -> dict[str, Any]:
+        """A call, or more arguments of one that has no name."""
+        if not call.name:
+            return {"function": {"arguments": call.arguments}}
+        head = {"id": f"call_{self.id[:24]}{index}", "type": "function"}
+        return head | {"function": {"name": call.name, "arguments": call.arguments}}
 
     def close(self, answer: FinishedJob) -> Iterator[str]:
         """The lines that end a stream."""

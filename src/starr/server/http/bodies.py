@@ -5,6 +5,7 @@ Options of decoding are fields, too; absent and null are the same. Other fields 
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, TypeVar
@@ -12,6 +13,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from starr.decode.prompts.prepare import Prompt
+from starr.decode.prompts.tools import CHOICES, read_toolbox
 from starr.errors import InputError
 from starr.named import check_range
 from starr.options import JSON, options_at
@@ -34,6 +36,11 @@ class Form:
     field: str
     option: str
     value: Any
+    more: dict[str, Any] = dataclasses.field(default_factory=dict)  # other options that belong to it
+
+    def options(self) -> dict[str, Any]:
+        """The options of decoding that it sets."""
+        return {self.option: self.value, **self.more}
 
 
 class Open(BaseModel):
@@ -72,6 +79,9 @@ class Decoding(Open):
     stop: str | list[str] | None = Field(None, description="End the answer before any of these texts.")
     stream: bool | None = Field(None, description="Send settled text as it grows, as server-sent events.")
     stream_options: StreamOptions | None = Field(None, description="include_usage: end with a chunk of the usage.")
+    logit_bias: dict[str, float] | None = Field(
+        None, description="Token ids and what is added to their logits at every position, -100 to 100."
+    )
     ignore_eos: bool | None = Field(None, description="Never propose end-of-text, as eos=never.")
     diffusing: bool | None = Field(None, description="Stream the whole canvas; each frame replaces the last.")
     timeout: float | None = Field(None, description="Seconds until the request times out.")
@@ -84,6 +94,7 @@ class Decoding(Open):
     def given(self) -> dict[str, Any]:
         """The options of decoding that were given; the form of the answer is not among them."""
         fields = {option.name: getattr(self, option.name) for option in options_at(JSON) if option.name != "regex"}
+        fields |= {"logit_bias": self.logit_bias or None}
         given = {name: value for name, value in fields.items() if value is not None}
         return given | {"eos": "never"} if self.ignore_eos else given
 
@@ -125,6 +136,18 @@ def read_format(given: Mapping[str, Any] | None, field: str) -> Iterator[Form]:
     yield Form(field, "json_schema", dict(inner["schema"]))
 
 
+def read_tools(tools: list[dict[str, Any]] | None, choice: str | dict[str, Any] | None) -> Iterator[Form]:
+    """OpenAI's tools and tool_choice, if a call is possible."""
+    if isinstance(choice, Mapping):
+        inner = choice.get("function")
+        choice = inner.get("name") if choice.get("type") == "function" and isinstance(inner, Mapping) else None
+        if not isinstance(choice, str) or choice in CHOICES:
+            rule = 'tool_choice as an object must be {"type": "function", "function": {"name": …}}.'
+            raise InputError(rule, param="tool_choice")
+    if read_toolbox(tools, choice or "auto") is not None:
+        yield Form("tools", "tools", tools, {"tool_choice": choice or "auto"})
+
+
 def read_structured(given: Mapping[str, Any] | None) -> Iterator[Form]:
     """vLLM's structured_outputs: one of regex, choice, json, json_object."""
     field = "structured_outputs"
@@ -141,6 +164,8 @@ class Message(Open):
 
     role: str
     content: str | list[dict[str, Any]] | None = None
+    tool_calls: list[dict[str, Any]] | None = None  # of an assistant's turn
+    tool_call_id: str | None = None  # the call whose result a turn of the role tool is
 
 
 class LikelyTokens(Decoding):
@@ -162,10 +187,18 @@ class ChatBody(LikelyTokens):
     kind: ClassVar[str] = "chat.completion"
     messages: list[Message] = Field(description="The conversation: objects with a role and a content.")
     max_completion_tokens: int | None = Field(None, description="The same as max_tokens.")
+    tools: list[dict[str, Any]] | None = Field(None, description="Functions that the answer may call.")
+    tool_choice: str | dict[str, Any] | None = Field(
+        None, description="auto: text or a call; required: a call; none: text; or an object that names the function."
+    )
 
     def given(self) -> dict[str, Any]:
         most = self.max_completion_tokens
         return super().given() | ({} if most is None else {"max_tokens": most})
+
+    def forms(self) -> Iterator[Form]:
+        yield from super().forms()
+        yield from read_tools(self.tools, self.tool_choice)
 
     def prompts(self) -> Sequence[Prompt]:
         return [read_messages(self.messages, "messages")]
@@ -230,10 +263,15 @@ class DetokenizeBody(Open):
     tokens: Ids = Field(description="Token ids; special ones are shown, too.")
 
 
-def read_messages(messages: list[Message], field: str) -> list[dict[str, str]]:
-    """Messages with text contents, as chat templates want them."""
+def read_messages(messages: list[Message], field: str) -> list[dict[str, Any]]:
+    """Messages with text contents, as chat templates want them; calls and their results are among them."""
     roles = {"developer": "system"}
-    return [{"role": roles.get(m.role, m.role), "content": read_content(m, field)} for m in messages]
+    told = []
+    for message in messages:
+        calls = {"tool_calls": message.tool_calls, "tool_call_id": message.tool_call_id}
+        said: dict[str, Any] = {"role": roles.get(message.role, message.role), "content": read_content(message, field)}
+        told.append(said | {name: value for name, value in calls.items() if value})
+    return told
 
 
 def read_content(message: Message, field: str) -> str:

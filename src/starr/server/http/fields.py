@@ -32,11 +32,9 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "guided_json": (),
     "guided_regex": (),
     "json_schema": (),
-    "logit_bias": ({},),
     "max_completion_tokens": (),
     "max_output_tokens": (),
     "max_tool_calls": (0,),
-    "min_p": (0,),
     "modalities": (["text"],),
     "moderation": (),
     "parallel_tool_calls": (False, True),
@@ -58,8 +56,16 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 """Fields we know and do not serve, each with the values that ask for nothing."""
 
+NO_ORDER = "A canvas commits tokens out of order and may revoke them, so no count of earlier tokens exists."
 INSTEAD = {
+    "best_of": "Ask for n answers with logprobs and keep the best.",
+    "echo": "The prompt is yours already: put it before the answer.",
+    "frequency_penalty": NO_ORDER,
+    "presence_penalty": NO_ORDER,
+    "repetition_penalty": NO_ORDER,
     "conversation": "Send its messages.",
+    "function_call": "That is tool_choice here.",
+    "functions": "That is tools here.",
     "diffusion_visual": "That is diffusing here.",
     "guided_choice": "That is choice here.",
     "guided_json": "That is response_format here.",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from starr.api import Prompt, build_requests
-from starr.decode.prompts.prepare import check_ids
+from starr.decode.prompts.prepare import check_ids, encode_chat
 from starr.decode.request import Request
 from starr.decode.strategies import strategy
 from starr.errors import InputError, LengthError, did_you_mean
@@ -62,7 +63,7 @@ def read_body(body: Decoding, model: Model, settings: Settings) -> Asked:
     asked = Asked(
         prompts=body.prompts(),
         n=n,
-        options=body.given() | kind | ({} if form is None else {form.option: form.value}),
+        options=body.given() | kind | ({} if form is None else form.options()),
         names=body.names() | ({} if form is None else {form.option: form.field}),
         form=form,
         suffix=(body.suffix or "") if isinstance(body, CompletionBody) else "",
@@ -74,6 +75,8 @@ def read_body(body: Decoding, model: Model, settings: Settings) -> Asked:
     )
     if asked.diffusing and not asked.stream:
         raise InputError("diffusing needs stream.", hint="Frames are only sent in a stream.", param="diffusing")
+    if asked.diffusing and "tools" in asked.options:
+        raise InputError("diffusing cannot show calls.", hint="Leave tools or diffusing out.", param="diffusing")
     if asked.rows > settings.max_queue:
         rule = f"The request has {asked.rows} rows; at most {settings.max_queue} are allowed."
         raise InputError(rule, param=asked.names.get("prompt", "prompt"))
@@ -92,7 +95,7 @@ def read_form(body: Decoding) -> Form | None:
     """The form that the answer must have; two of them are refused."""
     found = list(body.forms())
     if len(found) > 1:
-        rule = "An answer can have only one form: response_format, regex or choice."
+        rule = "An answer can have only one form: response_format, regex, choice or tools."
         raise InputError(rule, hint="Leave all but one out.", param=found[1].field)
     return found[0] if found else None
 
@@ -137,7 +140,14 @@ def count_characters(prompt: Prompt) -> int:
         return len(prompt)
     if prompt and isinstance(prompt[0], int):
         return LONG * len(prompt)
-    return sum(len(message["content"]) for message in prompt if isinstance(message, Mapping))
+    return len(text_of(prompt))
+
+
+def text_of(prompt: Prompt) -> str:
+    """The contents of all messages, and the calls in them."""
+    told = [message for message in prompt if isinstance(message, Mapping)]
+    calls = [json.dumps(message["tool_calls"]) for message in told if "tool_calls" in message]
+    return "".join([*(message["content"] for message in told), *calls])
 
 
 def check_size(prompt: Prompt, model: Model, field: str = "prompt") -> None:
@@ -153,7 +163,7 @@ def check_size(prompt: Prompt, model: Model, field: str = "prompt") -> None:
     elif isinstance(prompt[0], int):
         raise LengthError(f"The prompt has {len(prompt)} tokens, the model has {most} positions.", param=field)
     else:
-        text = "".join(piece for piece, _ in model.tokenizer.pieces(prompt))  # type: ignore[arg-type]
+        text = text_of(prompt)
     needed = len(model.tokenizer.encode(text[: LONG * most]))
     if needed > 2 * most:
         rule = f"The prompt has {size} characters; the first {LONG * most} need {needed} tokens, the model has {most}"
@@ -164,7 +174,7 @@ def tokenize(body: TokenizeBody, model: Model) -> dict[str, Any]:
     """The tokens of a prompt or of messages, and the text of each."""
     content = body.content()
     check_size(content, model, "prompt" if body.messages is None else "messages")
-    tokens = model.tokenizer.encode(content) if isinstance(content, str) else model.tokenizer.chat(content)  # type: ignore[arg-type]
+    tokens = model.tokenizer.encode(content) if isinstance(content, str) else encode_chat(model, content)  # type: ignore[arg-type]
     size = {"count": len(tokens), "max_model_len": model.spec.max_length}
     return size | {"tokens": tokens, "token_strs": [model.tokenizer.piece(token) for token in tokens]}
 

@@ -229,7 +229,7 @@ def respond(job: Job, writer: AnswerWriter, likely: int | None) -> Response:
 def write_form(asked: Asked) -> str | None:
     """The form of an answer as text, equal for equal forms; None where any text will do."""
     try:
-        return None if asked.form is None else json.dumps([asked.form.option, asked.form.value])
+        return None if asked.form is None else json.dumps(asked.form.options())
     except RecursionError:  # nested too deep, which the thread that compiles it will say
         return ""
 

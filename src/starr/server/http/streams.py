@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from starr.decode.prompts.tools import Call, split_answer
 from starr.decode.result import Event
 from starr.decode.text import before_stop, within
 from starr.decode.trace import record_dict
@@ -34,6 +35,7 @@ class Sent:
     """What a stream has already said about one row."""
 
     text: str = ""
+    call: Call | None = None
     tokens: int = 0
     steps: int = 0
     over: bool = False
@@ -95,17 +97,24 @@ class Stream:
             sent.over = True
             yield from self.last(index, ticket, event)
         elif self.asked.diffusing:
-            yield Piece(index, write_frame(ticket, event, self.model), more=show_canvas(event))
+            yield Piece(index, write_frame(ticket, event, self.model), more=show_canvas(ticket, event))
         else:
             yield from self.delta(index, event.text, event)
 
     def delta(self, index: int, text: str, event: Event) -> Iterator[Piece]:
-        """A piece with the text that is new, if any."""
+        """A piece with the text that is new, if any; two with the name and the new arguments of a call."""
         sent = self.sent[index]
-        new = text[len(sent.text) :]
-        if new:
-            yield Piece(index, new, self.chances(sent, text, event), len(sent.text))
-            sent.text = text
+        told, call = split_answer(text, self.job.tickets[index].request.options.toolbox)
+        if call is not None:
+            before = sent.call or Call(call.name, "", False)
+            if sent.call is None:
+                yield Piece(index, call=before)
+            if len(call.arguments) > len(before.arguments):
+                yield Piece(index, call=Call("", call.arguments[len(before.arguments) :], False))
+            sent.call = call
+        elif new := told[len(sent.text) :]:
+            yield Piece(index, new, chances=self.chances(sent, told, event), offset=len(sent.text))
+            sent.text = told
 
     def chances(self, sent: Sent, text: str, event: Event) -> list[Chance] | None:
         """Of the tokens whose first byte is new in ``text``, where logprobs are wanted."""
@@ -119,9 +128,9 @@ class Stream:
         """The rest of the text, and the piece that says why it ended and what it cost."""
         row = finish_row(ticket, self.model)
         if self.asked.diffusing:
-            yield Piece(index, row.text, more=show_canvas(event))
+            yield Piece(index, row.text, more=show_canvas(ticket, event))
         else:
-            yield from self.delta(index, row.text, event)
+            yield from self.delta(index, event.text, event)
         more: dict[str, Any] = {"starr": answer_job(self.job, [row]).figures}
         if row.trace is not None:
             more["trace"] = {name: value for name, value in row.trace.to_dict().items() if name != "steps"}
@@ -140,9 +149,10 @@ def write_frame(ticket: Ticket, event: Event, model: Model) -> str:
     return before_stop(text, ticket.request.options.stop)
 
 
-def show_canvas(event: Event) -> dict[str, Any]:
-    """The fields of a frame: it replaces what came before."""
-    return {"diffusing": True, "canvas": event.canvas}
+def show_canvas(ticket: Ticket, event: Event) -> dict[str, Any]:
+    """The fields of a frame, which replaces what came before, and whether held tokens may still be revoked."""
+    options = ticket.request.options
+    return {"diffusing": True, "canvas": event.canvas, "revokes": options.strategy.revokes() or options.verify > 0}
 
 
 class Streamed(StreamingResponse):

@@ -39,6 +39,38 @@ function showAbout(lanes) {
   document.getElementById("bounds").replaceChildren(...[...bounds].map((constraint) => boundLine(constraint, lanes)));
 }
 
+const forwardsOf = (lane) => lane.curves.forwards.at(-1);
+const isGood = (lane) => lane.right !== false && lane.formed !== false;
+const isGraded = (lane) => lane.right !== null || lane.formed !== null;
+
+// "right and well formed", "wrong"; nothing where no task grades the answer.
+function gradeWords(lane) {
+  const parts = [];
+  if (lane.right !== null) parts.push(lane.right ? "right" : "wrong");
+  if (lane.formed !== null) parts.push(lane.formed ? "well formed" : "not well formed");
+  return parts.join(isGood(lane) ? " and " : ", ");
+}
+
+const laneLine = (lane) => `${lane.title}: ${inUnits(forwardsOf(lane), "forwards")}${isGraded(lane) ? `, ${gradeWords(lane)}` : ""}`;
+
+// Who won: the fewest forwards among the lanes whose answers are not known to be wrong or badly formed.
+function summaryText(lanes) {
+  if (lanes.length === 1) return laneLine(lanes[0]);
+  const good = lanes.filter(isGood);
+  if (!good.length) return `No lane won: no answer is right and well formed. ${lanes.map(laneLine).join(" · ")}`;
+  const least = Math.min(...good.map(forwardsOf)), winners = good.filter((lane) => forwardsOf(lane) === least);
+  const others = lanes.filter((lane) => !winners.includes(lane));
+  const names = winners.map((lane) => lane.title).join(" and ");
+  const grade = isGraded(winners[0]) ? `, ${gradeWords(winners[0])}` : "";
+  const most = others.filter(isGood).map(forwardsOf), margin = most.length ? `, ${Math.min(...most) - least} fewer than the next` : "";
+  const head = `${names} ${winners.length > 1 ? "tie" : "won"}: ${inUnits(least, "forwards")}${winners.length > 1 ? "" : margin}${grade}.`;
+  return [head, ...others.map(laneLine)].join(" · ").replace(". · ", ". ");
+}
+
+function showSummary(lanes) {
+  document.getElementById("summary").textContent = summaryText(lanes);
+}
+
 function showPrompt(prompt) {
   const box = document.getElementById("prompt-box");
   document.getElementById("prompt").textContent = prompt;

@@ -32,6 +32,14 @@ function readLink() {
   else openAtFirstWord();
 }
 
+// A page without a time in its link plays once, from the start, unless its reader wants no motion.
+function playOnce() {
+  const asked = new URLSearchParams(location.hash.slice(1)).has("t");
+  if (asked || matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+  view.time = 0;
+  play();
+}
+
 // A page without a time in its link opens where something is to be seen: every lane has made its first commits, the chosen
 // one has committed a word, and the panel shows the life of that token.
 function openAtFirstWord() {

@@ -92,16 +92,18 @@ async function main() {
   lanes = data.lanes.map(openLane);
   at("lanes").append(...lanes.map(buildLane));
   showAbout(lanes);
+  showSummary(lanes);
   showPrompt(lanes[0].prompt);
   at("difference").hidden = lanes.length < 2;
   for (const id of ["first", "second"]) at(id).append(...lanes.map((lane, index) => element("option", { value: index }, `${index + 1} ${lane.title}`)));
-  showLegend(at("legend"));
+  showLegend(at("legend"), lanes);
   buildCharts(at("charts"));
   view.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
   listen();
   readLink();
   show();
   document.documentElement.dataset.ready = "true";
+  playOnce();
 }
 
 main();

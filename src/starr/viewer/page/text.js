@@ -98,8 +98,15 @@ function showPick(lanes, chosen, position) {
   }
 }
 
-function showLegend(list) {
-  for (const [word, meaning] of Object.entries(MEANINGS)) {
+// What "held" means depends on the lanes: a strategy that never revokes keeps what it has committed.
+function heldMeaning(lanes) {
+  const able = lanes.filter((lane) => lane.revokes);
+  if (able.length === lanes.length) return MEANINGS.held;
+  return able.length ? `${MEANINGS.held} in lane ${able.map((lane) => lane.number + 1).join(", ")}; kept in the others` : "committed, stays";
+}
+
+function showLegend(list, lanes) {
+  for (const [word, meaning] of Object.entries({ ...MEANINGS, held: heldMeaning(lanes) })) {
     const sample = element("span", { class: `sample ${word}` }, word === "masked" ? "▒" : "token");
     list.append(element("li", {}, sample, `${word}: ${meaning}`));
   }

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 
 from starr.decode.extras.constraints.automaton import Automaton, Spelling, lift, minimize, spell_tokens
+from starr.decode.extras.constraints.calls import write_calls
 from starr.decode.extras.constraints.expression import ConstraintSpec, rewrite_pattern
 from starr.decode.extras.constraints.schema import Translator
 from starr.decode.extras.constraints.walks import ClassTable, Reach, Walk
@@ -56,6 +57,8 @@ def write_expression(spec: ConstraintSpec) -> tuple[str, list[str]]:
     given = json.loads(spec.text)
     if spec.kind == "choices":
         return "|".join(map(re.escape, given)), []
+    if spec.kind == "tools":
+        return write_calls(given)
     translator = Translator(given)
     return translator.translate(given), translator.patterns
 

@@ -52,15 +52,17 @@ IN_STRINGS = {"d": "[0-9]", "w": "[0-9A-Za-z_]", "s": "[ ]"}
 
 @dataclass(frozen=True, slots=True)
 class ConstraintSpec:
-    """One constraint. ``text`` is the expression, the schema or the list as JSON; ``kind`` is the option's name."""
+    """One constraint. ``text`` is the expression, or all else as JSON; ``kind`` is the option's name."""
 
-    kind: str  # "regex", "json_schema" or "choices"
+    kind: str  # "regex", "json_schema", "choices" or "tools"
     text: str
 
 
-def parse_constraint(regex: Any = None, json_schema: Any = None, choices: Any = None) -> ConstraintSpec | None:
-    """Parse and check the three options; None is no constraint, two of them are an error."""
-    given = {"regex": regex, "json_schema": json_schema, "choices": choices}
+def parse_constraint(
+    regex: Any = None, json_schema: Any = None, choices: Any = None, tools: Any = None
+) -> ConstraintSpec | None:
+    """Parse and check the options; None is no constraint, two of them are an error. ``tools`` are parsed before."""
+    given = {"regex": regex, "json_schema": json_schema, "choices": choices, "tools": tools}
     names = [name for name, value in given.items() if value is not None]
     if len(names) > 1:
         raise InputError(f"Only one of {' and '.join(names)} can be used.", param=names[1])
@@ -70,6 +72,8 @@ def parse_constraint(regex: Any = None, json_schema: Any = None, choices: Any = 
         if not isinstance(regex, str) or not regex:
             raise InputError("regex must be a regular expression and not empty.", param="regex")
         text = regex
+    elif tools is not None:
+        text = write_json(tools, "tools")
     else:
         text = read_json_schema(json_schema) if choices is None else json.dumps(read_choices(choices))
     if len(text) > MAX_CHARACTERS:
@@ -98,10 +102,15 @@ def read_json_schema(given: Any) -> str:
     schema = read_json(given, "json_schema") if isinstance(given, str) else given
     if not isinstance(schema, Mapping | bool):
         raise InputError("json_schema must be a JSON schema, an object.", param="json_schema")
+    return write_json(schema, "json_schema")
+
+
+def write_json(value: Any, name: str) -> str:
+    """Write the value of an option as JSON text."""
     try:
-        return json.dumps(schema, allow_nan=False)
+        return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
-        raise InputError("json_schema must be plain JSON.", param="json_schema") from None
+        raise InputError(f"{name} must be plain JSON.", param=name) from None
 
 
 def read_json(text: str, name: str) -> Any:
