@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import torch
 
+from starr.api import Options, build_request
 from starr.decode.advance import advance, first_true, move_end, settled_until, stop_after
+from starr.decode.engine import Engine
 from starr.decode.stops.base import Verdict
 from tests.decode.rows import EOS_IDS, NO_IDS, canvas_of, hold, put, request
-from tests.tiny import EOS
+from tests.tiny import EOS, tiny_model
 
 
 def filled(canvas, columns):
@@ -79,3 +81,18 @@ def test_revocable_text_settles_with_its_window_only():
     canvas = hold(canvas_of(request("____", block_length=2)), 0, 1)
     assert settled_until(canvas, torch.tensor([False])).tolist() == [2]
     assert settled_until(canvas, torch.tensor([True])).tolist() == [1]
+
+
+def test_a_late_row_does_not_wait_for_masks_that_a_stop_rule_hides():
+    """Block-causal, a strategy that revokes, and the rule that leaves everything after an end-of-text masked."""
+    for seed in range(24):
+        model = tiny_model(seed=seed, block=8, sharpness=(0.5, 3.0, 8.0)[seed % 3], shift=bool(seed % 2))
+        options = Options(strategy="starr", cache="none", max_tokens=20, temperature=1.0, seed=seed, stop_rule="eos")
+        row = build_request(model, "abc", options)
+        engine = Engine(model)
+        engine.add(row)
+        steps = 0
+        while engine.busy and steps <= row.step_limit:
+            engine.step()
+            steps += 1
+        assert not engine.busy

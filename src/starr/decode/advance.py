@@ -23,11 +23,13 @@ def advance(canvas: Canvas, eos_ids: Tensor) -> tuple[Canvas, Tensor]:
     A window closes when no mask is left in it, unless a guest keeps it open (``kept_open``, for one step). The next
     window starts where the last one ended; blocks without masks are skipped. A row is done when it has no mask and no
     open window, when a held end-of-text has only held tokens before it, or when only masks are left that the result
-    leaves out; rows that are ``late`` or kept open wait for the window to close with it. A row before its last allowed
-    step gets the whole rest as its window, so that this step can commit all of it.
+    leaves out; rows that are kept open wait for the window to close with it, and so do ``late`` ones while steps change
+    something: a stop rule may hide the masks that are left. No row waits longer than its limit. A row before its last
+    allowed step gets the whole rest as its window, so that this step can commit all of it.
     """
     closed = ~(canvas.masked & canvas.in_window).any(dim=1)
-    waits, closed = canvas.rules.late | canvas.window.kept_open, closed & ~canvas.window.kept_open
+    waits = (canvas.rules.late & canvas.changed.any(dim=1)) | canvas.window.kept_open
+    waits, closed = waits & (canvas.total < canvas.limit), closed & ~canvas.window.kept_open
     first_mask = first_true(canvas.masked)
     finished = closed & (first_mask == canvas.columns)
     enough = (canvas.rules.ends & ended(canvas, first_mask, eos_ids)) | (first_mask >= canvas.goal)
