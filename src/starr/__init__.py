@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from starr.errors import InputError, LoadError, StarrError, WorkError
     from starr.evals.tasks import Grade, Item, Task
     from starr.fit.calibrate.work import calibrate
+    from starr.integrations.transformers import wrap
     from starr.model.load import Model, load
     from starr.named import option
     from starr.options import Options
@@ -73,6 +74,7 @@ __all__ = [
     "stream",
     "top_of",
     "with_best",
+    "wrap",
 ]
 
 if "torch" not in sys.modules:  # OpenMP reads these once, when torch loads it: waiting threads shall sleep, not spin
@@ -100,6 +102,7 @@ _NAMES = {
     "starr.decode.stops.base": ("Moment", "StopRule", "Verdict"),
     "starr.evals.tasks": ("Grade", "Item", "Task"),
     "starr.viewer.inline": ("show_inline",),
+    "starr.integrations.transformers": ("wrap",),
 }
 _HOMES = {name: home for home, names in _NAMES.items() for name in names}
 

@@ -31,6 +31,8 @@ EXTRAS = (
     Extra("ray", ("ray",), "`--ray`: eval, run and reproduce on many workers"),
     Extra("ray-serve", ("ray", "fastapi", "uvicorn", "prometheus_client"), "`starr serve --ray`, many servers as one"),
     Extra("grammar", ("outlines_core",), "regex, json_schema and choices: structured answers"),
+    Extra("transformers", ("transformers",), "`starr.wrap`: modules that transformers has loaded"),
+    Extra("diffusers", ("diffusers", "transformers"), "`STaRRScheduler` for diffusers' LLaDA2 pipeline"),
     Extra("lm-eval", ("lm_eval",), "`starr lm-eval`, and the four examples of math500"),
 )
 """As in pyproject.toml; the extras for work on the project itself (docs, test) are not among them."""

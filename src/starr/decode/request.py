@@ -13,6 +13,7 @@ from starr.errors import InputError
 from starr.options import ResolvedOptions
 
 if TYPE_CHECKING:
+    from starr.decode.extras.base import Guest
     from starr.decode.extras.constraints.compile import Constraint
     from starr.model.load import Model
     from starr.model.spec import ModelSpec
@@ -208,16 +209,28 @@ def check_request(request: Request, model: Model) -> None:
     check_blocks(request)
     for guest in GUESTS:
         if guest.serves(request):
+            check_queries(guest, request, model.spec)
             guest.check(request)
-    check_cache(request)
+    check_cache(request, model.spec)
     for rule in request.rules:
         rule.check_request(request)
 
 
-def check_cache(request: Request) -> None:
+def check_queries(guest: type[Guest], request: Request, spec: ModelSpec) -> None:
+    """Raise if a guest needs extra queries and the network has none."""
+    if guest.queries and not spec.extra_queries:
+        rule = (
+            f"{request.strategy.name} needs extra queries, and {spec.name} ignores where they stand or what they see."
+        )
+        raise InputError(rule, hint="Use another strategy, or load the model with starr.load.", param="strategy")
+
+
+def check_cache(request: Request, spec: ModelSpec) -> None:
     """Raise if a buffer of old K/V cannot serve the row."""
     if not request.cache.buffered:
         return
+    if not spec.buffered:
+        request.refuse_cache("a wrapped module keeps no K/V for it")
     if request.cache.block_causal and request.blocks is None:
         request.refuse_cache("every position of this model sees all others, so no K/V are final")
     if "distribution" in request.strategy.signals and request.cache.skips:

@@ -34,6 +34,8 @@ class ModelSpec:
     from_prompt: bool = False  # blocks are counted from the prompt's end, not from position 0
     habits: Habits = field(default_factory=Habits)
     last_id: int | None = None  # closes a text that is filled: [SEP] of encoders
+    buffered: bool = True  # the network keeps K/V, so that caches work
+    extra_queries: bool = True  # a query may stand anywhere and see anything
 
     @property
     def before(self) -> list[int]:

@@ -31,6 +31,7 @@ from starr.model.text.templates import Writer, read_template
 BYTES = list_byte_letters()
 TAKES_TOOLS = re.compile(r"\bin\s+tools\b|\btools\s*\|\s*tojson\b")
 HERMES = ("<tool_call>\n", "\n</tool_call>")  # Qwen's marks, and those of many others
+MARKS = ("bos_token", "eos_token", "pad_token", "mask_token")
 CONTROL = ("<|expand|>", "<|delete|>")  # of DreamOn: they change a canvas and are no text, whatever their file says
 
 
@@ -74,7 +75,12 @@ class Tokenizer:
     @property
     def mask_id(self) -> int | None:
         """The id of the mask token that the tokenizer's own files name."""
-        return self.added.get(self._variables.get("mask_token", ""))
+        return self.marks["mask_token"]
+
+    @property
+    def marks(self) -> dict[str, int | None]:
+        """The ids of ``bos_token`` and its like, where the tokenizer's own files name them."""
+        return {name: self.added.get(self._variables.get(name, "")) for name in MARKS}
 
     @cached_property
     def size(self) -> int:
@@ -205,6 +211,6 @@ def find_template(folder: Path, config: Mapping[str, Any]) -> str | None:
 
 def read_token_variables(config: Mapping[str, Any]) -> dict[str, str]:
     """Read ``bos_token`` and the like, which templates name: each is a text, or an object with ``content``."""
-    found = {key: config.get(key) for key in ("bos_token", "eos_token", "pad_token", "mask_token")}
+    found = {key: config.get(key) for key in MARKS}
     texts = {key: value.get("content") if isinstance(value, dict) else value for key, value in found.items()}
     return {key: value if isinstance(value, str) else "" for key, value in texts.items()}
