@@ -10,8 +10,8 @@ Letters: B rows, Q positions, O wanted ones of them, S positions that are seen, 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -31,6 +31,7 @@ class Powers:
 
     masks: bool = True  # who sees whom
     places: bool = True  # where a query stands
+    additive: bool = True  # a mask is added to scores; else it is true where a query sees (Dream's own class)
 
 
 class ModuleNetwork(Transformer):
@@ -126,13 +127,15 @@ class ModuleNetwork(Transformer):
         seen = (attend[:, None] if attend.dim() == 2 else attend).expand(rows, queries, queries)
         window = self.shape.encoder.window if self.shape.encoder else 0
         if not window:
-            return self.additive(seen)
+            return self.mask_of(seen)
         close = seen & ((positions[:, :, None] - positions[:, None]).abs() <= window)
         close = close | (seen & ~close.any(dim=-1, keepdim=True))  # a query of padding, which nothing is near
-        return {"full_attention": self.additive(seen), "sliding_attention": self.additive(close)}
+        return {"full_attention": self.mask_of(seen), "sliding_attention": self.mask_of(close)}
 
-    def additive(self, seen: Tensor) -> Tensor:
-        """(B, 1, Q, S) of (B, Q, S) bool, in the module's dtype."""
+    def mask_of(self, seen: Tensor) -> Tensor:
+        """(B, 1, Q, S) of (B, Q, S) bool, in the form that the module takes."""
+        if not self.powers.additive:
+            return seen[:, None]
         dtype = self.embed.weight.dtype
         hidden = torch.full_like(seen, torch.finfo(dtype).min, dtype=dtype)
         return hidden.masked_fill(seen, 0.0)[:, None]
@@ -155,30 +158,28 @@ def unwrap(module: nn.Module) -> nn.Module:
 
 @torch.inference_mode()
 def find_powers(net: ModuleNetwork) -> Powers:
-    """Run four tokens, change the last, hide it, and move them all. Raise if the first does not see the last."""
+    """Run four tokens under each form of mask: the first must see the last, and must not where it is hidden."""
     device, step = net.embed.weight.device, net.shape.vocab_size // 5
     tokens = torch.arange(4, device=device)[None] * step
     other = tokens.clone()
     other[:, 3] = net.shape.vocab_size - 1
-
-    def effect(**words: Tensor) -> Tensor:
-        change: Tensor = net(tokens, **words).float() - net(other, **words).float()
-        return change.abs()
-
-    seen = effect()
-    if not bool(seen[:, 0].max() > 0):
-        rule = "The module's first position does not see its last, whatever mask it is given."
-        raise InputError(rule, hint='Load it with attn_implementation="sdpa".', param="model")
     hidden = torch.tensor([[True, True, True, False]], device=device)
-    masks = heeds(lambda: bool(effect(attend=hidden)[:, :3].max() < LEAK * seen[:, :3].max()))
-    back = torch.arange(3, -1, -1, device=device)[None]
-    places = "position_ids" in net.accepts and not torch.equal(net(tokens, back), net(tokens))
-    return Powers(masks, masks and places)
 
+    def effect(**words: Tensor) -> float:
+        """The most that the last token changes of the others' logits; no number if it fails."""
+        try:
+            change = net(tokens, **words).float() - net(other, **words).float()
+        except (RuntimeError, ValueError, TypeError, AttributeError, StopIteration):
+            return math.nan
+        return float(change[:, 0].abs().max())
 
-def heeds(test: Callable[[], bool]) -> bool:
-    """Whether a module passes a test; one that fails on the argument does not."""
-    try:
-        return test()
-    except (RuntimeError, ValueError, TypeError, AttributeError, StopIteration):
-        return False
+    for powers in (Powers(), Powers(additive=False), Powers(masks=False)):
+        net.powers = powers
+        seen = effect()
+        if not seen > 0 or (powers.masks and not effect(attend=hidden) < LEAK * seen):
+            continue
+        back = torch.arange(3, -1, -1, device=device)[None]
+        placed = powers.masks and "position_ids" in net.accepts
+        return replace(powers, places=placed and not torch.equal(net(tokens, back), net(tokens)))
+    rule = "The module's first position does not see its last, whatever mask it is given."
+    raise InputError(rule, hint='Load it with attn_implementation="sdpa".', param="model")
