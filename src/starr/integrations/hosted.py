@@ -25,7 +25,6 @@ from starr.model.spec import Habits, ModelSpec
 from starr.model.text.tokenizer import Tokenizer
 from starr.options import Options
 
-
 BEYOND = ("guidance", "smoothing", "verify", "regex", "json_schema", "choices", "stop")  # of ``Options``
 
 
