@@ -63,7 +63,7 @@ def test_verify_gives_the_native_tokens(pair, name):
     ids=lambda options: next(iter(options)),
 )
 def test_options_of_decoding_give_the_native_tokens(pair, options):
-    wrapped, native = both(pair, max_tokens=12, chat=False, **options)
+    wrapped, native = both(pair, strategy="starr", max_tokens=12, chat=False, **options)
     assert wrapped == native
 
 
@@ -117,7 +117,7 @@ def test_qwen2_gives_the_native_tokens(tmp_path):
     module = modules.qwen2()
     native = starr.load(modules.write_as_a2d(module, tmp_path, "A2DQwen2LMHeadModel"), dtype="float32", device="cpu")
     wrapped = starr.wrap(module, modules.tokenizer_for(modules.QWEN_SPECIAL))
-    ours, theirs = both((wrapped, native), max_tokens=10, chat=False)
+    ours, theirs = both((wrapped, native), max_tokens=10, strategy="starr", chat=False)
     assert ours == theirs
 
 
@@ -148,6 +148,10 @@ def test_a_module_that_ignores_masks_decodes_rows_of_one_length_together(pair):
     with pytest.raises(InputError, match="wino") as found:
         starr.generate(deaf, "Tom", strategy="wino", max_tokens=4, chat=False)
     assert found.value.param == "strategy"
+    if VERIFIES:
+        with pytest.raises(InputError) as found:
+            starr.generate(deaf, "Tom", verify=0.3, max_tokens=4, chat=False)
+        assert found.value.param == "verify"
 
 
 class Causal(Deaf):

@@ -219,10 +219,9 @@ def check_request(request: Request, model: Model) -> None:
 def check_queries(guest: type[Guest], request: Request, spec: ModelSpec) -> None:
     """Raise if a guest needs extra queries and the network has none."""
     if guest.queries and not spec.extra_queries:
-        rule = (
-            f"{request.strategy.name} needs extra queries, and {spec.name} ignores where they stand or what they see."
-        )
-        raise InputError(rule, hint="Use another strategy, or load the model with starr.load.", param="strategy")
+        what, param = (request.strategy.name, "strategy") if guest.name else ("verify", "verify")
+        rule = f"{what} needs extra queries, and {spec.name} ignores where they stand or what they see."
+        raise InputError(rule, hint="Leave it out, or load the model with starr.load.", param=param)
 
 
 def check_cache(request: Request, spec: ModelSpec) -> None:

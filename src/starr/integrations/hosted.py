@@ -52,6 +52,7 @@ class GivenLogits(Transformer):
         slots: Tensor | None = None,
         wanted: Tensor | None = None,
         added: Tensor | None = None,
+        aside: int = 0,
     ) -> Tensor:
         """(1, O, V): the logits of the wanted positions."""
         before = tokens.shape[1] - len(self.logits)

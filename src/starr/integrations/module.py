@@ -64,6 +64,7 @@ class ModuleNetwork(Transformer):
         slots: Tensor | None = None,
         wanted: Tensor | None = None,
         added: Tensor | None = None,
+        aside: int = 0,
     ) -> Tensor:
         """(B, O, V): the logits of the wanted positions; the arguments are those of ``Transformer.forward``."""
         if buffer is not None:
@@ -85,17 +86,18 @@ class ModuleNetwork(Transformer):
     def packed(
         self,
         tokens: Tensor,
-        length: Tensor,
+        real: Tensor,
         total: int,
         wanted: Tensor,
         seen: Tensor | None = None,
         added: Tensor | None = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
-        """(B, O, V): ``forward`` for rows of different ``length`` (B,); a module without masks runs once a length."""
-        if self.powers.masks:
-            real = torch.arange(tokens.shape[1], device=tokens.device) < length[:, None]
+        """(B, O, V): ``forward`` for rows of different length; a module without masks runs once for each length."""
+        if self.powers.masks or seen is not None:
             attend = real if seen is None else real[:, None] & seen
-            return self(tokens, attend=attend, wanted=wanted, added=added)  # type: ignore[no-any-return]
+            return self(tokens, positions, attend, wanted=wanted, added=added)  # type: ignore[no-any-return]
+        length = real.sum(dim=1)
         joined = torch.zeros(*wanted.shape, self.shape.vocab_size, dtype=self.embed.weight.dtype, device=tokens.device)
         for size in sorted(set(length.tolist())):
             rows = (length == size).nonzero()[:, 0]

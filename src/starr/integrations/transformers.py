@@ -24,9 +24,9 @@ from torch import Tensor, nn
 from starr.api import build_requests, run_all
 from starr.errors import InputError, LoadError
 from starr.integrations.module import ModuleNetwork, find_powers, unwrap
-from starr.model.families import FAMILIES, family_named
+from starr.model.families import FAMILIES, get_family
 from starr.model.families.base import Family
-from starr.model.files.config import unique
+from starr.model.files.config import drop_repeats
 from starr.model.load import Model, check_mask, read_attention
 from starr.model.network.shape import Shape
 from starr.model.spec import ModelSpec
@@ -87,7 +87,7 @@ def check_module(module: nn.Module, inner: nn.Module) -> None:
 def find_family(inner: nn.Module, name: str | None) -> Family | None:
     """The family of the module's class, or the one that is named; None for a class of no family."""
     if name is not None:
-        return family_named(name)
+        return get_family(name)
     own = type(inner).__name__
     return next((family for family in FAMILIES.values() if own in family.architectures), None)
 
@@ -131,7 +131,9 @@ def generic_spec(inner: nn.Module, config: Mapping[str, Any], text: Tokenizer, n
         ) from None
     listed = config.get("eos_token_id")
     marks = text.marks
-    ends = unique(*(listed if isinstance(listed, list) else [listed]), marks["eos_token"], *map(text.added.get, ENDS))
+    ends = drop_repeats(
+        *(listed if isinstance(listed, list) else [listed]), marks["eos_token"], *map(text.added.get, ENDS)
+    )
     if not ends:
         raise InputError("Neither config nor tokenizer names an end of text.", param="tokenizer")
     pad = config.get("pad_token_id")
@@ -141,7 +143,7 @@ def generic_spec(inner: nn.Module, config: Mapping[str, Any], text: Tokenizer, n
         family=str(config.get("model_type", "")),
         shape=shape,
         mask_id=mask_id,
-        eos_ids=unique(*ends, pad),
+        eos_ids=drop_repeats(*ends, pad),
         bos_id=marks["bos_token"],
         pad_id=ends[0] if pad is None else pad,
         shift=False,

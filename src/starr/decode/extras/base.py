@@ -43,6 +43,7 @@ class Guest:
     """A feature behind the hooks; see the module. ``name`` is what a strategy needs it by."""
 
     name: ClassVar[str] = ""
+    queries: ClassVar[bool] = False  # it asks for extra queries, which not every network has
 
     def __init__(self, model: Model, requests: Sequence[Request], rows: list[int]) -> None:
         self.model, self.order = model, rows

@@ -16,7 +16,7 @@ them, from the second layer on: the distribution is exact for one layer, and clo
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -34,6 +34,8 @@ OWN, BEST = "shadow", "shadow.best"  # notes (B, C) float32: of the held token, 
 
 class ShadowReader(Guest):
     """Notes the leave-one-out probabilities of the columns that it ``asks`` for, step by step."""
+
+    queries: ClassVar[bool] = True
 
     def asks(self, canvas: Canvas) -> Tensor:
         """(B, C) bool: the columns that get a shadow in the next forward."""
