@@ -25,6 +25,10 @@ QUOTED = re.compile(r'(?<!")"(?!")([^"\n]+)"|<textarea[^>]*>([^<]+)<')
 
 TOM = "Tom has 12 apples. Tom buys 8 more. Then Tom gives 5 to a friend. How many apples does Tom have now?"
 MIA = "Mia starts with 50 shells. Then she gives 5 to a friend. After that, Mia drops 6. How many shells does Mia have?"
+IDA = (
+    "Ida starts with 42 pears. Then she gives 3 to a friend. After that, Ida shares them equally among 3 friends. "
+    "Tell me, how many pears does each friend get?"
+)
 SOLVED = {TOM: 12 + 8 - 5, MIA: 50 - 5 - 6}
 SMALL = {
     "Tom has 3 apples.": 3,
@@ -72,6 +76,17 @@ def test_the_example_of_smoothing_is_answered_rightly():
     assert answer.endswith(f"#### {SOLVED[MIA]}")
 
 
+def test_the_example_of_verified_decoding_is_repaired():
+    """The draft alone writes two words that do not fit together; verified, every sentence is one of the task."""
+    page = (ROOT / "docs" / "verified.md").read_text(encoding="utf8")
+    assert f'"{IDA}" --strategy calibrated:budget=2 --verify 0.3' in page
+    model = starr.load()
+    draft, checked = (starr.generate(model, IDA, strategy="calibrated:budget=2", verify=ratio) for ratio in (0.0, 0.3))
+    assert "Each each" in draft.text
+    assert checked.text == f"Now there are 42 - 3 = 39 pears. So each gets 39 / 3 = {(42 - 3) // 3} pears. #### 13"
+    assert checked.text in page
+
+
 def text_of(page: Path) -> str:
     text = page.read_text(encoding="utf8")
     if page.suffix == ".ipynb":
@@ -90,7 +105,7 @@ def test_every_printed_prompt_has_its_answer_here():
     printed = {
         first or second for text in texts for first, second in QUOTED.findall(text) if is_prompt(first or second)
     }
-    assert printed == {*SOLVED, *FUNCTIONS, *HOLES, LINE, *OTHER_MODELS}
+    assert printed == {*SOLVED, IDA, *FUNCTIONS, *HOLES, LINE, *OTHER_MODELS}
 
 
 @pytest.mark.parametrize(
