@@ -33,6 +33,7 @@ EVERYWHERE = (PYTHON, FLAG, SET, JSON, EVAL)
 PER_RUN = (PYTHON, FLAG, JSON)  # an evaluation compares them, so that they are no settings of it; a chat has /strategy
 PER_ROW = (PYTHON, FLAG, SET, JSON)
 MOST_SEED = 2**63 - 1
+MOST_ANSWERS = 1024  # to one prompt
 
 FOREIGN = {
     # LLaDA
@@ -284,7 +285,12 @@ class ManyOptions(BatchOptions):
     """How several answers to each prompt are decoded: one for each seed."""
 
     n: int | None = decoding(
-        None, "Answers to each prompt; each has a seed of its own, from seed on.", low=1, doors=(PYTHON,), absent="one"
+        None,
+        "Answers to each prompt; each has a seed of its own, from seed on.",
+        low=1,
+        high=MOST_ANSWERS,
+        doors=(PYTHON,),
+        absent="one",
     )
     seeds: str | Sequence[int] = decoding(
         (), "One answer to each prompt for each of these seeds, as 1,2,3.", doors=(PYTHON,), absent="the seed alone"

@@ -250,7 +250,7 @@ def test_cancel_leaves_others_untouched():
     [
         ({"max_tokens": 0}, "max_tokens must be a whole number within [1, ∞), got 0"),
         ({"max_tokens": 2.5}, "got 2.5"),
-        ({"block_length": 0}, "block_length must be a whole number within [1"),
+        ({"block_length": -1}, "block_length must be a whole number within [0"),
         ({"temperature": -1}, "temperature must be within"),
         ({"temperature": float("nan")}, "temperature must be within"),
         ({"top_p": 0}, "top_p must be within (0"),

@@ -21,7 +21,7 @@ def test_defaults(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("cpuu", "Did you mean 'cpu'?"), ("tpu", "'cpu'"), ("cuda:x", "'cuda'"), ("", "Known: cpu")]
+    ("name", "hint"), [("cpuu", "Did you mean 'cpu'?"), ("tpu", "cpu"), ("cuda:x", "cuda"), ("", "Known: cpu")]
 )
 def test_unknown_device(name, hint):
     with pytest.raises(InputError) as caught:
@@ -46,7 +46,7 @@ def test_absent_devices_are_one_line(monkeypatch):
 
 @pytest.mark.parametrize(("name", "near"), [("bf16", "bfloat16"), ("flaot32", "float32")])
 def test_unknown_dtype(name, near):
-    with pytest.raises(InputError, match=f"Unknown dtype '{name}'. Did you mean '{near}'?"):
+    with pytest.raises(InputError, match=f"{name}.*{near}"):
         choose_dtype(name, CPU)
 
 

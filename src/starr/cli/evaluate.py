@@ -37,7 +37,9 @@ class EvalOptions(Shared, Workers):
     cache: Annotated[list[str], typer.Option(help="A cache to combine each with; repeatable.")] = ()  # type: ignore[assignment]
     block_length: Annotated[int | None, flag_of("block_length")] = None
     ice: Annotated[str | None, flag_of("ice")] = None
-    verify: Annotated[list[float], typer.Option(help="A ratio to verify each with, 0 for none; repeatable.")] = ()  # type: ignore[assignment]
+    verify: Annotated[
+        list[float], typer.Option(metavar="RATIO", help="A ratio to verify each with, 0 for none; repeatable.")
+    ] = ()  # type: ignore[assignment]
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Run folder.", show_default="runs/TASK")] = None
     resume: Annotated[bool, typer.Option("--resume", help="Continue with the samples in the run folder.")] = False
     shard: Annotated[str | None, typer.Option(help="i/n: every n-th item, starting with the i-th.")] = None

@@ -143,13 +143,13 @@ def test_an_interrupted_calibration_goes_on_and_gives_the_same_rule(tmp_path, mo
 def test_the_estimate_is_within_a_half_of_the_work(monkeypatch):
     """The clock counts the positions that the model computes, so that no other program's work is in it."""
     model, prompts = tiny_model(), [Prompt(f"prompt {n} " * (1 + n % 5), 10 + n % 7) for n in range(100)]
-    clock, through = [0], Transformer.through
+    clock, run_layer = [0], Transformer.run_layer
 
     def count(net, index, x, *rest):
         clock[0] += x.shape[:-1].numel()
-        return through(net, index, x, *rest)
+        return run_layer(net, index, x, *rest)
 
-    monkeypatch.setattr(Transformer, "through", count)
+    monkeypatch.setattr(Transformer, "run_layer", count)
     monkeypatch.setattr(costs, "perf_counter", lambda: clock[0])
     said, begin = costs.estimate(model, prompts, 8), clock[0]
     calibrate(model, prompts, PLAN)

@@ -110,7 +110,8 @@ def read_config(config: Config, added: Mapping[str, int], name: str) -> ModelSpe
     spec = make_spec(row.names, row.family, name, read_variant_shape(row, config), config, added)
     if block is None:
         return replace(spec, habits=Habits(strategy=row.strategy))
-    habits = Habits(row.strategy, "exact", None if row.window is None else min(row.window, block))
+    window = None if row.window is None else min(row.window, block)
+    habits = Habits(strategy=row.strategy, cache="exact", window=window)
     return replace(spec, block_length=block, from_prompt=row.from_prompt, habits=habits)
 
 
