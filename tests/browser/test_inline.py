@@ -13,7 +13,7 @@ pytestmark = pytest.mark.browser
 def test_it_runs_in_a_frame_of_its_own(browser, tmp_path):
     path = tmp_path / "notebook.html"
     path.write_text(f"<!doctype html><body><p>a notebook</p>{show_inline([make(length=24)])}</body>", encoding="utf8")
-    page = browser.new_page(viewport={"width": 900, "height": 760})
+    page = browser.new_page(viewport={"width": 900, "height": 760}, reduced_motion="reduce")
     troubles = []
     page.on("pageerror", lambda error: troubles.append(str(error)))
     page.goto(path.as_uri())

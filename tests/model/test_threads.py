@@ -18,6 +18,7 @@ from tests.tiny import tiny_model
 @pytest.fixture(autouse=True)
 def as_before():
     before, fixed = torch.get_num_threads(), MACHINE.fixed
+    MACHINE.fixed = None  # other tests of the process may have fixed it
     yield
     MACHINE.fixed = fixed
     torch.set_num_threads(before)
